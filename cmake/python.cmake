@@ -14,12 +14,25 @@ file(GLOB SNUG_PYTHON_SOURCES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/python
 add_library(snug_extension MODULE ${SNUG_PYTHON_SOURCES})
 target_include_directories(snug_extension SYSTEM PRIVATE ${SNUG_PYTHON_INCLUDE})
 target_link_libraries(snug_extension PRIVATE snug_static ${CMAKE_DL_LIBS})
+# Recording an operation goes through fifty short functions of these files: compiled here once more, as one program with
+# the extension, it takes a fifth less time. Their objects in the archive are then not asked for.
+include(CheckIPOSupported)
+check_ipo_supported(RESULT SNUG_HAS_IPO OUTPUT SNUG_IPO_WHY LANGUAGES C)
+if(SNUG_HAS_IPO)
+  foreach(file memory/zone tensor/type op/table op/shape op/shape_map graph/graph graph/build exec/record
+      exec/record_tensor eager/function eager/arguments eager/fold eager/functions_math)
+    target_sources(snug_extension PRIVATE ${PROJECT_SOURCE_DIR}/src/${file}.c)
+  endforeach()
+  target_include_directories(snug_extension PRIVATE ${PROJECT_SOURCE_DIR}/src)
+  set_target_properties(snug_extension PROPERTIES INTERPROCEDURAL_OPTIMIZATION ON)
+endif()
 set(SNUG_PACKAGE ${CMAKE_BINARY_DIR}/python/snug)
 set_target_properties(snug_extension PROPERTIES PREFIX "" OUTPUT_NAME "_C.abi3" LIBRARY_OUTPUT_DIRECTORY ${SNUG_PACKAGE})
 target_link_options(snug_extension PRIVATE -Wl,--exclude-libs,ALL -Wl,--version-script=${PROJECT_SOURCE_DIR}/cmake/extension.map)
 
 add_custom_target(snug_package ALL
   COMMAND ${CMAKE_COMMAND} -E copy_directory ${PROJECT_SOURCE_DIR}/python/snug ${SNUG_PACKAGE}
+  COMMAND ${SNUG_PYTHON} -m compileall -q ${SNUG_PACKAGE}
   DEPENDS snug_extension VERBATIM)
 set(SNUG_VENV_PYTHON ${CMAKE_BINARY_DIR}/venv/bin/python)
 add_custom_command(OUTPUT ${CMAKE_BINARY_DIR}/venv/pyvenv.cfg

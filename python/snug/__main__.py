@@ -80,13 +80,34 @@ def main():
 
 
 def _said_from_the_script(kind, error, frames):
-    """An error as the interpreter prints it, without the frames of this launcher."""
-    while frames and frames.tb_frame.f_code.co_filename in _LAUNCHER:
-        frames = frames.tb_next
+    """An error as the interpreter prints it, without the frames of Snug's own files, which say nothing to who wrote the script."""
+    misc = sys.modules.get("snug._misc")
+    if misc is None or misc.is_traceback_filtering_enabled():
+        frames, seen = _of_the_script(frames), {id(error)}
+        behind = error.__cause__ or error.__context__
+        while behind is not None and id(behind) not in seen:
+            seen.add(id(behind))
+            behind.__traceback__ = _of_the_script(behind.__traceback__)
+            behind = behind.__cause__ or behind.__context__
     sys.__excepthook__(kind, error.with_traceback(frames), frames)
 
 
-_LAUNCHER = (__file__, "<frozen runpy>")
+def _of_the_script(frames):
+    """The frames that are not Snug's."""
+    import types
+    kept, at = [], frames
+    while at:
+        name = at.tb_frame.f_code.co_filename
+        if not name.startswith(_HERE) and name != "<frozen runpy>":
+            kept.append(at)
+        at = at.tb_next
+    made = None
+    for at in reversed(kept):
+        made = types.TracebackType(made, at.tb_frame, at.tb_lasti, at.tb_lineno)
+    return made
+
+
+_HERE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 
 
 def _run_file(path):

@@ -59,13 +59,16 @@ def lacks(dotted):
 
 
 def check(paths):
-    """Prints what is missing; 1 when something is."""
+    """Prints what is missing; 1 when something is. The first path is the script; among its arguments, what ends in .py is one, too."""
     seen, n = set(), 0
-    for path in paths:
-        if not path.endswith(".py"):
-            continue
-        with open(path, "rb") as f:
-            tree = ast.parse(f.read(), path)
+    for path in paths[:1] + [p for p in paths[1:] if p.endswith(".py")]:
+        try:
+            with open(path, "rb") as f:
+                tree = ast.parse(f.read(), path)
+        except OSError as error:
+            sys.exit(f"snug: cannot open {path}: {error.strerror}")
+        except SyntaxError as error:
+            sys.exit(f"snug: {path}:{error.lineno}: {error.msg}")
         names = _Names()
         names.visit(tree)
         for line, dotted in sorted(set(names.used)):
@@ -74,5 +77,5 @@ def check(paths):
                 seen.add((path, line, found[0]))
                 n += 1
                 print(f"{path}:{line}: {found[0]}: {found[1]}")
-    print(f"{n} names are not in Snug" if n else "every TensorFlow name is in Snug")
+    print(f"{n} name{'s are' if n > 1 else ' is'} not in Snug" if n else "every TensorFlow name is in Snug")
     return 1 if n else 0

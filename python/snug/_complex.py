@@ -68,6 +68,12 @@ class ComplexTensor:
         size, turned = o.real * o.real + o.imag * o.imag, self * o.conj()
         return turned.each(lambda t: t / size)
 
+    def __matmul__(self, other):
+        return tf.matmul(self, other)
+
+    def __rmatmul__(self, other):
+        return tf.matmul(other, self)
+
     def __neg__(self):
         return self.each(lambda t: -t)
 
@@ -90,6 +96,8 @@ class ComplexTensor:
         name = getattr(function, "__name__", "")
         if name in _FUNCTIONS:
             return _FUNCTIONS[name](*args, **{k: v for k, v in kwargs.items() if k != "name"})
+        if name in _PRODUCTS:
+            return _product(function, args, kwargs)
         if name in _MOVES and isinstance(args[0], ComplexTensor):
             return args[0].each(lambda t: function(t, *args[1:], **kwargs))
         raise tf.errors.UnimplementedError(None, None, f"{name} of complex numbers is not in Snug; tf.abs, tf.math.real, imag and angle make"
@@ -125,6 +133,18 @@ def _cast(x, dtype, name=None):
     return tf.cast(x.real, kind)
 
 
+def _product(function, args, kwargs):
+    """What is linear in each of two operands, argument i and i + 1: matmul, einsum, tensordot."""
+    at = 1 if isinstance(args[0], str) else 0
+    like = next(x for x in args[at:at + 2] if isinstance(x, ComplexTensor))
+    x, y = (as_complex(v, like) for v in args[at:at + 2])
+    kwargs = dict(kwargs)
+    x, y = (v.conj() if kwargs.pop(f"adjoint_{side}", False) and not kwargs.update({f"transpose_{side}": True}) else v
+            for v, side in ((x, "a"), (y, "b")))
+    times = lambda a, b: function(*args[:at], a, b, *args[at + 2:], **kwargs)
+    return ComplexTensor(times(x.real, y.real) - times(x.imag, y.imag), times(x.real, y.imag) + times(x.imag, y.real))
+
+
 def _exp(x, name=None):
     size = tf.exp(x.real)
     return ComplexTensor(size * tf.cos(x.imag), size * tf.sin(x.imag))
@@ -141,6 +161,7 @@ _FUNCTIONS = {"abs": _abs, "cast": _cast, "real": lambda x, **_: x.real, "conj":
               "square": lambda x, **_: x * x, "negative": lambda x, **_: -x, "neg": lambda x, **_: -x,
               "add": _binary("__add__"), "subtract": _binary("__sub__"), "multiply": _binary("__mul__"), "divide": _binary("__truediv__"),
               "truediv": _binary("__truediv__"), "shape": lambda x, **_: tf.shape(x.real), "size": lambda x, **_: tf.size(x.real)}
+_PRODUCTS = ("matmul", "einsum", "tensordot", "matvec")
 _MOVES = ("reshape", "transpose", "expand_dims", "squeeze", "reduce_sum", "reduce_mean", "identity", "gather", "reverse", "tile", "pad",
           "roll", "sum", "mean", "slice", "stop_gradient", "zeros_like")
 
@@ -187,9 +208,13 @@ def complex(real, imag, name=None):  # noqa: A001
 
 
 def constant(value, dtype=None, shape=None):
-    """What tf.constant gives for complex numbers; None where the value is none of them and no such dtype is asked for."""
+    """What tf.constant gives for complex numbers, and for NumPy's arrays of text; None where the value is none of them and no such
+    dtype is asked for."""
     import numpy as np
+    from snug._strings import StringTensor
     kind = None if dtype is None else tf.as_dtype(dtype)
+    if StringTensor._is_text(value) and (kind is None or kind.name == "string"):
+        return StringTensor(value, shape)
     if kind is not None and not kind.is_complex or isinstance(value, (str, bytes)) or value is None:
         return None
     if isinstance(value, ComplexTensor) or _C.is_tensor(value):

@@ -61,6 +61,10 @@ def run(name, attributes, inputs):
     slot = next((x for x in inputs if isinstance(x, _capture.Slot)), None)
     if slot is not None:
         return slot._capture.data(name, attributes, inputs)
+    rows = next((x for x in inputs if hasattr(x, "with_flat_values")), None)
+    if rows is not None:
+        made = _C.data_call(name, attributes, [x.flat_values if hasattr(x, "with_flat_values") else x for x in inputs])
+        return [rows.with_flat_values(t) for t in made]
     return _C.data_call(name, attributes, list(inputs))
 
 

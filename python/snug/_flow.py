@@ -10,6 +10,7 @@ from snug._types import Peek
 Unique = namedtuple("Unique", ["y", "idx"])
 UniqueWithCounts = namedtuple("UniqueWithCounts", ["y", "idx", "count"])
 TopK = namedtuple("TopKV2", ["values", "indices"])
+LogMatrixDeterminant = namedtuple("LogMatrixDeterminant", ["sign", "log_abs_determinant"])
 
 
 def cond(pred, true_fn=None, false_fn=None, name=None):
@@ -269,6 +270,10 @@ def _row(name):
 def top_k(input, k=1, sorted=True, index_type=None, name=None):
     values, indices = _row("tf.nn.top_k")(input, k, sorted)
     return TopK(values, indices if index_type is None else tf.cast(indices, index_type))
+
+
+def slogdet(input, name=None):  # noqa: A002
+    return LogMatrixDeterminant(*_row("tf.linalg.slogdet")(input))
 
 
 def unstack(value, num=None, axis=0, name="unstack"):

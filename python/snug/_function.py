@@ -336,6 +336,7 @@ class Function:
         self.python_function = python_function
         self._signature = None if input_signature is None else tuple(input_signature)
         self._open_specs = _open_specs(self._signature)
+        self._shapes = {} if reduce_retracing and input_signature is None else None      # that calls had, by dtypes and ranks
         self._name = name or getattr(python_function, "__name__", "function")
         self._traces = {}
         self._count = 0
@@ -360,7 +361,7 @@ class Function:
                 return body(me(), *args, **kwargs)
             method.__name__ = self._name
             method.__wrapped__ = body
-            found = Function(method, self._signature, name=self._name)
+            found = Function(method, self._signature, reduce_retracing=self._shapes is not None, name=self._name)
             found._parameters = self._parameters[1:] if self._parameters else None
             self._bound[instance] = found
         return found
@@ -388,8 +389,9 @@ class Function:
         if self._dynamic or _eager[0]:
             return _as_results(self.python_function(*args, **kwargs))
         call = _Call(args, kwargs, self._parameters)
-        if self._open_specs and not _open and not kwargs:
-            done, result = self._call_open(call, args)
+        specs = self._open_specs or self._shapes is not None and self._relaxed(call)
+        if specs and not _open and not kwargs:
+            done, result = self._call_open(call, args, specs)
             if done:
                 return result
         try:
@@ -408,9 +410,21 @@ class Function:
         self._settle(trace)
         return result
 
-    def _call_open(self, call, args):
-        """(True, the result) by a trace for any size where the signature says None; (False, None): that cannot be."""
-        specs, sizes = self._open_specs, {}
+    def _relaxed(self, call):
+        """With reduce_retracing: specs that are open where shapes of calls so far differ; None where none do."""
+        (_, parts), named = call.key
+        if named is not None or any(part[0] != "T" for part in parts):
+            return None
+        kind = tuple((code, len(shape)) for _, code, shape in parts)
+        shapes = [shape for _, _, shape in parts]
+        seen = self._shapes.setdefault(kind, shapes)
+        self._shapes[kind] = [tuple(a if a == b else None for a, b in zip(*pair)) for pair in zip(seen, shapes)]
+        specs = [TensorSpec(shape, t.dtype) for shape, t in zip(self._shapes[kind], call.tensors)]
+        return specs if any(None in shape for shape in self._shapes[kind]) else None
+
+    def _call_open(self, call, args, specs):
+        """(True, the result) by a trace for any size where a spec says None; (False, None): that cannot be."""
+        sizes = {}
         if len(specs) != len(call.tensors):
             return False, None
         open_sizes = {n for t, spec in zip(call.tensors, specs) for n, wanted in zip(t.shape, spec.shape.as_list())
@@ -435,7 +449,7 @@ class Function:
             if self._dynamic:
                 raise
             self._traces.pop(call.key, None)
-            self._open_specs = None
+            self._open_specs = self._shapes = None
             call.__init__(args, {}, self._parameters)
             return False, None
         self._settle(trace)
@@ -600,14 +614,20 @@ def _spec_of(value):
     return TensorSpec(value.shape, value.dtype) if _C.is_tensor(value) else None
 
 
+def _called(spec, name):
+    return TensorSpec(spec.shape, spec.dtype, spec.name or name) if isinstance(spec, TensorSpec) else spec
+
+
 class ConcreteFunction:
     """One signature of a function; calling it is calling the function."""
+    _graph = None
 
     def __init__(self, function, args, kwargs):
         self._function = function
         self._specs = args
         self.name = function._name
-        self.structured_input_signature = (tuple(args), dict(kwargs))
+        words = [word for word, _ in function._parameters or ()]
+        self.structured_input_signature = (tuple(_called(a, words[i]) if i < len(words) else a for i, a in enumerate(args)), dict(kwargs))
         specs = [s for s in _nest.flatten(list(args)) if isinstance(s, TensorSpec)]
         if function._count == 0 and all(s.shape.is_fully_defined() for s in specs):
             self._trace(args, kwargs)
@@ -633,6 +653,18 @@ class ConcreteFunction:
     @property
     def function_def(self):
         return None
+
+    @property
+    def graph(self):
+        """The body's operations, to look at: it is run once on placeholders. What a call records is the engine's."""
+        if self._graph is None:
+            from snug import _graph
+            try:
+                self._graph = _graph.FuncGraph(self.name, self._function.python_function, self.structured_input_signature)
+            except (TypeError, ValueError, NotImplementedError) as why:        # layers, and numbers that are looked at
+                raise AttributeError(f"the graph of {self.name} cannot be shown, for its body takes no symbols ({why}); what a call records is the"
+                                     " engine's, and `snug.memory()` counts it") from why
+        return self._graph
 
     @property
     def structured_outputs(self):

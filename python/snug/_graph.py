@@ -3,6 +3,7 @@ which they were made. Session.run evaluates those that its fetches need, in that
 one run is one plan. Variables live in the session; closing it gives their bytes back.
 
 Shapes are found by applying the function to stand-ins within a trace, once with each of two sizes for what is unknown."""
+import collections
 import contextlib
 
 from snug import _C, _nest, _tape
@@ -10,7 +11,8 @@ from snug._lazy import tf
 from snug._symbolic import Symbolic
 from snug._types import MakesVariable, Peek, TensorShape, as_dtype
 
-_state = {"eager": True, "graphs": [], "sessions": [], "default": None, "running": 0}
+_state = {"eager": True, "graphs": [], "sessions": [], "default": None, "running": 0,
+          "by_reference": False}        # whether variables are those of TensorFlow 1, which a run fetches as it leaves them
 
 
 def active():
@@ -56,6 +58,7 @@ class Graph:
     def __init__(self):
         self.operations, self.names, self.collections, self.scopes, self.controls = [], {}, {}, [], []
         self.by_name, self.variables_by_name, self.seed = {}, {}, None
+        self.finalized = False
 
     @contextlib.contextmanager
     def as_default(self):
@@ -111,7 +114,56 @@ class Graph:
         return [v for v in found if v.name.startswith(scope)] if scope else found
 
     def finalize(self):
-        pass
+        """From now on the graph takes no operation: how scripts find out what makes it grow."""
+        self.finalized = True
+
+    version = property(lambda self: len(self.operations))
+    building_function = False
+
+    def unique_name(self, name, mark_as_used=True):
+        return self.unique(name)
+
+    def name_scope(self, name):
+        return tf.name_scope(name)
+
+    def get_all_collection_keys(self):
+        return list(self.collections)
+
+    def as_graph_def(self, from_version=None, add_shapes=False):
+        """Names, kinds and inputs of the operations, to count and to look at; no protocol buffer."""
+        return GraphDef([NodeDef(o.name, o.type, [x.op.name for x in o.inputs]) for o in self.operations])
+
+
+class FuncGraph(Graph):
+    """The operations of a function's body, made of placeholders."""
+    building_function = True
+
+    def __init__(self, name, function, signature):
+        super().__init__()
+        self.name, self.inputs = name, []
+        with self.as_default():
+            args, kwargs = (_nest.map_structure(self._placeholder, x) if x else x for x in signature)
+            result = function(*args, **kwargs)
+        self.structured_input_signature, self.structured_outputs = signature, result
+        self.outputs = [x for x in _nest.flatten(result) if isinstance(x, Symbolic)]
+
+    def _placeholder(self, spec):
+        if not isinstance(spec, tf.TensorSpec):
+            return spec
+        self.inputs.append(placeholder(spec.dtype, spec.shape, spec.name))
+        return self.inputs[-1]
+
+
+NodeDef = collections.namedtuple("NodeDef", "name op input")
+
+
+class GraphDef:
+    def __init__(self, nodes=()):
+        self.node = list(nodes)
+
+    def ByteSize(self):  # noqa: N802
+        """About what the description takes."""
+        return sum(len(n.name) + len(n.op) + sum(map(len, n.input)) + 8 for n in self.node)
 
 
 def _operation(x):
@@ -123,6 +175,8 @@ class Operation:
 
     def __init__(self, kind, function, args=(), kwargs=None, name=None, needs_tape=False):
         graph = get_default_graph()
+        if graph.finalized:
+            raise RuntimeError("Graph is finalized and cannot be modified.")
         self.graph, self.type, self.function, self.args, self.kwargs = graph, kind, function, args, kwargs or {}
         self.name = graph.unique(name or kind)
         self.id = len(graph.operations)
@@ -601,8 +655,17 @@ class _Run:
         return sorted(found, key=lambda o: o.id)
 
     def evaluate(self, wanted):
-        for op in self.ordered(self.needed(wanted)):
+        for op in self.reads_first(self.ordered(self.needed(wanted))):
             self.one(op)
+
+    def reads_first(self, ops):
+        """What does not wait for an optimizer's update sees variables as they were before it; variables by reference are seen as they are."""
+        late = set()
+        if not _state["by_reference"]:
+            for op in ops:
+                if getattr(op.function, "updates", False) or any(c in late for c in op.control_inputs + [x.op for x in op.inputs]):
+                    late.add(op)
+        return [op for op in ops if op not in late] + [op for op in ops if op in late]
 
     def ordered(self, ops):
         """Made-first, except that what an operation must wait for by a control input comes before it."""
@@ -704,8 +767,9 @@ class Session:
         run = _Run(self, feeds)
         _state["running"] += 1
         try:
+            before = self._before_updates(run, wanted)
             self._evaluate(run, wanted, feed_dict or {})
-            results = [None if isinstance(x, Operation) else _as_array(run.value(x)) for x in wanted]
+            results = [None if isinstance(x, Operation) else _as_array(before[id(x)] if id(x) in before else run.value(x)) for x in wanted]
             _C.boundary()
         finally:
             if run.tape is not None:
@@ -713,6 +777,12 @@ class Session:
             _state["running"] -= 1
         given = iter(results)
         return _rebuild(fetches, given)
+
+    def _before_updates(self, run, wanted):
+        """What variables that are fetched beside an optimizer's update hold before it."""
+        if _state["by_reference"] or not any(getattr(op.function, "updates", False) for op in run.needed(wanted)):
+            return {}
+        return {id(x): run.value(x) for x in wanted if isinstance(x, GraphVariable) and x in self._values}
 
     def _evaluate(self, run, wanted, feed_dict):
         ops = run.needed(wanted)

@@ -12,10 +12,12 @@ def real_name(name):
     root, _, rest = name.partition(".")
     if root not in _ROOTS:
         return None
-    for inner in ("python.keras", "keras.src", "keras", "src"):         # where others find the same names
+    for inner in ("compat.v1.keras", "python.keras", "keras.src", "keras", "src"):         # where others find the same names
         if rest == inner or rest.startswith(inner + "."):
             if (root == "tensorflow") == (inner != "src"):
                 return "snug.keras" + rest[len(inner):]
+    if root == "tensorflow" and (rest == "compat.v1" or rest.startswith("compat.v1.")):
+        return "snug.compat_v1" + rest[len("compat.v1"):]
     return _ROOTS[root] + ("." + rest if rest else "")
 
 

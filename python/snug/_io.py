@@ -156,7 +156,8 @@ def _shown(value):
         return _quoted(value)
     if isinstance(value, float):
         import numpy as np
-        return repr(float(str(np.float32(value)))).removesuffix(".0")
+        short = f"{np.float32(value):.6g}"
+        return short if np.float32(short) == np.float32(value) else f"{np.float32(value):.9g}"
     return str(int(value))
 
 
@@ -365,3 +366,10 @@ def matching_files(pattern, name=None):
     made = _C.dataset_of_files(_texts(pattern))
     found = [parts[0].numpy() for parts in _C.Iterator(made, 2, list)]
     return tf.constant(found) if found else tf.constant([""], dtype=tf.string)[:0]
+
+
+def tf_record_iterator(path, options=None):
+    """The records of a file, as TensorFlow 1 gave them: bytes."""
+    from snug.data import TFRecordDataset
+    for record in TFRecordDataset(path, compression_type=getattr(options, "compression_type", None)):
+        yield record.numpy()

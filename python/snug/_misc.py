@@ -2,6 +2,7 @@
 modules, asserts, versions."""
 import contextlib
 import functools
+import re
 import sys
 import time
 
@@ -33,6 +34,51 @@ class device(contextlib.ContextDecorator):
         from snug import _C
         _C.place(self._before.pop())
         return False
+
+
+class DeviceSpec:
+    """The parts of a device's name: /job:worker/replica:0/task:1/device:GPU:0."""
+    _PARTS = ("job", "replica", "task")
+
+    def __init__(self, job=None, replica=None, task=None, device_type=None, device_index=None):
+        self.job, self.replica, self.task, self.device_index = job, replica, task, device_index
+        self.device_type = device_type and device_type.upper()
+
+    @classmethod
+    def from_string(cls, spec):
+        found = {}
+        for part in filter(None, spec.split("/")):
+            kind, _, rest = part.partition(":")
+            if kind.upper() in ("CPU", "GPU", "TPU"):
+                kind, rest = "device", part
+            if kind not in (*cls._PARTS, "device"):
+                raise ValueError(f"Unknown attribute '{kind}' is encountered while parsing the device spec: '{spec}'.")
+            if kind == "device":
+                found["device_type"], _, at = rest.partition(":")
+                found["device_index"] = int(at) if at not in ("", "*") else None
+            else:
+                found[kind] = rest if kind == "job" else int(rest)
+        return cls(**found)
+
+    def to_string(self):
+        parts = [f"/{name}:{getattr(self, name)}" for name in self._PARTS if getattr(self, name) is not None]
+        at = "*" if self.device_index is None else self.device_index
+        return "".join(parts + [f"/device:{self.device_type}:{at}"] * (self.device_type is not None))
+
+    def replace(self, **changes):
+        return DeviceSpec(**{**vars(self), **changes})
+
+    def make_merged_spec(self, dev):
+        return self.replace(**{name: value for name, value in vars(dev).items() if value is not None})
+
+    def __eq__(self, other):
+        return isinstance(other, DeviceSpec) and vars(self) == vars(other)
+
+    def __hash__(self):
+        return hash(self.to_string())
+
+    def __str__(self):
+        return self.to_string()
 
 
 SCOPES = ThreadList()           # the paths of open name scopes, outermost first
@@ -258,6 +304,7 @@ class Module:
 
     def __init__(self, name=None):
         self._name = name or _snake(type(self).__name__)
+        self._scope = (SCOPES[-1] if SCOPES else "") + self._name + "/"
 
     def __setattr__(self, name, value):
         object.__setattr__(self, name, value)
@@ -270,7 +317,7 @@ class Module:
 
     @property
     def name_scope(self):
-        return name_scope(self.name + "/")
+        return name_scope(getattr(self, "_scope", self.name + "/"))
 
     @classmethod
     def with_name_scope(cls, method):
@@ -331,7 +378,8 @@ def _leaves(value):
 
 
 def _snake(name):
-    return "".join("_" + c.lower() if c.isupper() and i else c.lower() for i, c in enumerate(name))
+    """MyMLPBlock is my_mlp_block."""
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=.)(?=[A-Z][a-z])", "_", name).lower()
 
 
 # --- tf.debugging ---------------------------------------------------------------------------------------
@@ -451,6 +499,8 @@ def assert_shapes(shapes, data=None, summarize=None, message=None, name=None):
 
 def check_numerics(tensor, message, name=None):
     tensor = tf.convert_to_tensor(tensor)
+    if _C.is_tracing():
+        return _C.function("tf.debugging.check_numerics", False, "check_numerics")(tensor, message)
     if not _holds(tf.math.is_finite(tensor)):
         _fail(message, ": Tensor had NaN or Inf values")
     return tensor
@@ -464,11 +514,33 @@ def is_numeric_tensor(tensor):
     return _C.is_tensor(tensor) and tensor.dtype.is_numeric
 
 
-def enable_check_numerics(*ignored, **more):
-    pass
+def enable_check_numerics(stack_height_limit=30, path_length_limit=50):
+    """From now on what functions give must be finite: the error says which line made it, when it is computed."""
+    _C.check_results(True)
 
 
-disable_check_numerics = set_log_device_placement = enable_check_numerics
+def disable_check_numerics():
+    _C.check_results(False)
+
+
+def set_log_device_placement(enabled):
+    """Nothing is written: a process uses one device."""
+
+
+_filtering = [True]
+
+
+def enable_traceback_filtering():
+    """Tracebacks of a script that ends with an error are without Snug's own files."""
+    _filtering[0] = True
+
+
+def disable_traceback_filtering():
+    _filtering[0] = False
+
+
+def is_traceback_filtering_enabled():
+    return _filtering[0]
 
 
 def get_log_device_placement():
@@ -482,6 +554,13 @@ def set_verbosity(level, alsologtostdout=False):
 
 def to_graph(entity, *ignored, **more):
     return entity
+
+
+def to_code(entity, recursive=True, experimental_optional_features=None):
+    """The code that runs: Snug follows Python's own, and writes none."""
+    import inspect
+    import textwrap
+    return textwrap.dedent(inspect.getsource(inspect.unwrap(getattr(entity, "python_function", entity))))
 
 
 def do_not_convert(func=None):

@@ -104,7 +104,11 @@ def adjoint(matrix, name=None):
 
 def bitcast(input, type, name=None):
     input, kind = tf.convert_to_tensor(input), tf.as_dtype(type)
-    return tf.constant(input.numpy().view(kind.as_numpy_dtype))
+    shape, times = list(input.shape), kind.size // input.dtype.size
+    if times > 1 and shape[-1:] != [times]:
+        raise tf.errors.InvalidArgumentError(None, None, f"Cannot bitcast from {input.dtype.name} to {kind.name}: shape {shape}")
+    made = input.numpy().reshape(-1).view(kind.as_numpy_dtype)
+    return tf.constant(made.reshape(shape[:-1] if times > 1 else shape if times else [*shape, input.dtype.size // kind.size]))
 
 
 # --- matrices, by their singular values or by series ---------------------------------------------------
@@ -123,19 +127,6 @@ def matrix_rank(a, tol=None, validate_args=False, name=None):
     s = tf.linalg.svd(a, compute_uv=False)
     least = max(a.shape[-2:]) * (2.2e-16 if a.dtype == tf.float64 else 1.2e-7) * tf.reduce_max(s, -1, keepdims=True) if tol is None else tol
     return tf.reduce_sum(tf.cast(s > least, tf.int32), -1)
-
-
-def expm(input, name=None):  # noqa: A002
-    """The series of the matrix over 2^8, squared eight times."""
-    x = tf.convert_to_tensor(input) / 256.0
-    unit = tf.eye(x.shape[-1], dtype=x.dtype) + tf.zeros_like(x)
-    total, term = unit + x, x
-    for k in range(2, 9):
-        term = term @ x / k
-        total = total + term
-    for _ in range(8):
-        total = total @ total
-    return total
 
 
 # --- draws that need a loop of their own: made on the host, from a key of the recorder ------------------

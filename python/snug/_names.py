@@ -5,10 +5,10 @@ import sys
 import types
 
 # Namespaces that Snug has something in.
-SPACES = {"math", "lookup", "autodiff", "nn", "linalg", "random", "random.experimental", "config", "config.experimental", "config.threading",
+SPACES = {"math", "lookup", "autodiff", "nn", "linalg", "random", "random.experimental", "experimental.dlpack", "config", "config.experimental", "config.threading",
           "config.optimizer",
           "debugging", "nest", "dtypes", "image", "bitwise", "experimental", "autograph", "autograph.experimental", "version",
-          "sysconfig", "compat", "distribute", "summary", "io", "io.gfile", "train", "strings", "raw_ops", "nn.experimental", "experimental.numpy",
+          "sysconfig", "compat", "quantization", "distribute", "distribute.experimental", "summary", "io", "io.gfile", "train", "strings", "raw_ops", "nn.experimental", "experimental.numpy",
           "types", "types.experimental", "test", "audio", "sparse", "profiler", "profiler.experimental", "signal", "saved_model",
           "ragged", "sets", "summary.experimental", "lookup.experimental"}
 
@@ -25,8 +25,8 @@ def _from(module, names, prefix=""):
 PYTHON = {
     **_from("snug._C", "constant convert_to_tensor Tensor"),
     **_from("snug._misc", "is_tensor"),
-    **_from("snug._types", "TensorShape TensorSpec as_dtype dtypes.as_dtype:as_dtype DType dtypes.DType:DType"),
-    **_from("snug._variable", "Variable IndexedSlices"),
+    **_from("snug._types", "TensorShape TensorSpec type_spec_from_value as_dtype dtypes.as_dtype:as_dtype DType dtypes.DType:DType"),
+    **_from("snug._variable", "Variable IndexedSlices VariableSynchronization VariableAggregation"),
     **_from("snug._tape", "GradientTape custom_gradient recompute_grad gradients UnconnectedGradients"),
     **_from("snug._tape", "GradientTape ForwardAccumulator", "autodiff."),
     **_from("snug._candidates", "log_uniform_candidate_sampler uniform_candidate_sampler learned_unigram_candidate_sampler", "random."),
@@ -38,15 +38,15 @@ PYTHON = {
     **_from("snug._function", "run_functions_eagerly", "config.experimental_"),
     **_from("snug._flow", "cond case switch_case while_loop map_fn vectorized_map scan foldl foldr TensorArray"
             " unique unique_with_counts dynamic_partition dynamic_stitch histogram_fixed_width unstack split meshgrid"
-            " group tuple:tuple_of no_op math.top_k:top_k nn.top_k:top_k nn.moments:moments"),
+            " group tuple:tuple_of no_op math.top_k:top_k nn.top_k:top_k nn.moments:moments linalg.slogdet:slogdet"),
     **_from("snug._more", "range:range_of clip_by_global_norm clip_by_norm clip_by_value linalg.global_norm:global_norm broadcast_static_shape broadcast_dynamic_shape shape_n random.gamma:gamma"
             " random.poisson:poisson random.stateless_gamma:stateless_gamma"
             " tensor_scatter_nd_max tensor_scatter_nd_min random_normal_initializer constant_initializer zeros_initializer"
             " ones_initializer random_uniform_initializer linalg.adjoint:adjoint bitcast linalg.pinv:pinv"
-            " linalg.matrix_rank:matrix_rank linalg.expm:expm space_to_batch batch_to_space space_to_batch_nd:space_to_batch"
+            " linalg.matrix_rank:matrix_rank space_to_batch batch_to_space space_to_batch_nd:space_to_batch"
             " nn.space_to_batch:space_to_batch nn.max_pool_with_argmax:max_pool_with_argmax math.lbeta:lbeta math.erfcinv:erfcinv"),
     **_from("snug._nest", "flatten pack_sequence_as map_structure assert_same_structure is_nested", "nest."),
-    **_from("snug._misc", "device name_scope print Module init_scope control_dependencies executing_eagerly py_function"
+    **_from("snug._misc", "device DeviceSpec name_scope print Module init_scope control_dependencies executing_eagerly py_function"
             " numpy_function is_symbolic_tensor inside_function get_static_value Assert ensure_shape"
             " identity_n newaxis timestamp get_logger guarantee_const:identity_of"
             " grad_pass_through Operation"),
@@ -55,7 +55,8 @@ PYTHON = {
             " assert_none_equal assert_positive assert_negative assert_non_negative assert_non_positive assert_rank"
             " assert_rank_at_least assert_shapes assert_type assert_all_finite check_numerics enable_check_numerics"
             " disable_check_numerics set_log_device_placement get_log_device_placement is_numeric_tensor"
-            " assert_scalar assert_integer assert_proper_iterable", "debugging."),
+            " assert_scalar assert_integer assert_proper_iterable enable_traceback_filtering disable_traceback_filtering"
+            " is_traceback_filtering_enabled", "debugging."),
     **_from("snug._misc", "assert_equal assert_greater assert_less assert_rank"),
     **_from("snug._config", "list_physical_devices list_logical_devices get_visible_devices set_visible_devices"
             " LogicalDeviceConfiguration LogicalDevice PhysicalDevice set_logical_device_configuration"
@@ -74,13 +75,15 @@ PYTHON = {
             " Algorithm create_rng_state", "random."),
     **_from("snug._random", "split fold_in", "random."),
     **_from("snug._random", "Generator get_global_generator set_global_generator stateless_split:split stateless_fold_in:fold_in", "random.experimental."),
-    **_from("snug._misc", "set_verbosity to_graph do_not_convert set_loop_options", "autograph."),
+    **_from("snug._misc", "set_verbosity to_graph to_code do_not_convert set_loop_options", "autograph."),
     **_from("snug._misc", "do_not_convert set_loop_options", "autograph.experimental."),
     **_from("snug._misc", "VERSION GIT_VERSION COMPILER_VERSION", "version."),
     **_from("snug._misc", "get_include get_lib get_build_info", "sysconfig."),
     **_from("snug._misc", "is_gpu_available gpu_device_name is_built_with_cuda is_built_with_gpu_support TestCase", "test."),
     **_from("snug._distribute", "Strategy MirroredStrategy OneDeviceStrategy MultiWorkerMirroredStrategy TPUStrategy ReduceOp"
-            " get_strategy has_strategy in_cross_replica_context get_replica_context InputContext", "distribute."),
+            " get_strategy has_strategy in_cross_replica_context get_replica_context InputContext InputOptions RunOptions"
+            " HierarchicalCopyAllReduce NcclAllReduce ReductionToOneDevice", "distribute."),
+    **_from("snug._distribute", "MultiWorkerMirroredStrategy CentralStorageStrategy TPUStrategy ValueContext", "distribute.experimental."),
     **_from("snug._summary", "create_file_writer create_noop_writer scalar histogram image text audio write graph trace_on trace_export"
             " trace_off flush should_record_summaries record_if SummaryWriter", "summary."),
     **_from("snug._summary", "set_step get_step", "summary.experimental."),
@@ -106,11 +109,14 @@ PYTHON = {
             " get_checkpoint_state checkpoints_iterator CheckpointOptions ExponentialMovingAverage", "train."),
     **_from("snug._strings", "encode_base64 decode_base64 decode_compressed", "io."),
     **_from("snug._strings", "format unicode_split bytes_split ngrams unicode_decode unicode_encode unicode_transcode", "strings."),
+    **_from("snug._numpy", "to_dlpack from_dlpack", "experimental.dlpack."),
+    **_from("snug._numpy", "array asarray arange linspace ones zeros full eye identity random pi e inf newaxis float32 float64 int32 int64 bool_"
+            " ndarray experimental_enable_numpy_behavior", "experimental.numpy."),
     **_from("snug._ragged", "RaggedTensor"),
     **_from("snug._complex", "complex math.imag:imag math.angle:angle"),
     **_from("snug._signal", "fft ifft fft2d ifft2d fft3d ifft3d rfft irfft rfft2d fftshift ifftshift hann_window hamming_window frame overlap_and_add"
             " stft inverse_stft inverse_stft_window_fn dct idct linear_to_mel_weight_matrix mfccs_from_log_mel_spectrograms", "signal."),
-    **_from("snug._ragged", "constant stack", "ragged."),
+    **_from("snug._ragged", "constant stack range boolean_mask map_flat_values", "ragged."),
     **_from("snug._ragged", "split", "strings."),
     **_from("snug._strings", "as_string"),
     **_from("snug._lookup", "KeyValueTensorInitializer StaticHashTable StaticVocabularyTable TextFileInitializer TextFileIndex", "lookup."),
@@ -170,7 +176,7 @@ def find(path, name):
         try:
             return space(full)
         except ModuleNotFoundError:
-            raise AttributeError(missing(path, name)) from None
+            raise lacking(path, name) from None
     if full in SPACES:
         return space(full)
     called = _CALLED.get(name, name)
@@ -182,8 +188,10 @@ def find(path, name):
         row = _C.function("tf." + name, False, called)
     if row is None and path in ("math", "nn", "linalg") and name in PYTHON:
         return find("", name)
+    if row is None and path in ("experimental.numpy", "raw_ops"):
+        row = importlib.import_module("snug._numpy" if path != "raw_ops" else "snug._raw_ops").function(name)
     if row is None:
-        raise AttributeError(missing(path, name))
+        raise lacking(path, name)
     return row
 
 
@@ -208,13 +216,34 @@ def names_of(path):
             if word.startswith("tf." + prefix):
                 found.add(word[3 + len(prefix):])
     found |= {word[3 + len(prefix):] for word in _dataops().names() if word.startswith("tf." + prefix)}
+    if path == "raw_ops":
+        found |= importlib.import_module("snug._raw_ops").NAMES
     return {name for name in found if "." not in name}
+
+
+def lacking(path, name):
+    """The error for a name that is not there. With a name of its own: Python would add a guess to what it says."""
+    return AttributeError(missing(path, name), name="", obj=None)
+
+
+# What to do instead, where no name is near.
+_INSTEAD = {"lite": "Snug trains and runs models, it converts none; model.save('m.keras') is read by TensorFlow, which does",
+            "tpu": "Snug uses a CPU or one GPU", "estimator": "TensorFlow has none since 2.16; tf.keras.Model.fit trains",
+            "feature_column": "tf.keras.layers.StringLookup, Discretization and Normalization prepare features",
+            "contrib": "TensorFlow 2 has none either; tf.compat.v1 and tf.keras.layers hold what it had",
+            "app": "it was TensorFlow 1's; call main() yourself", "flags": "it was TensorFlow 1's; argparse reads arguments",
+            "xla": "plans are Snug's own; tf.function(jit_compile=True) is accepted", "mlir": "Snug has no such code to show",
+            "graph_util": "a model is kept by model.save('m.keras') or tf.saved_model.save",
+            "linalg.eig": "tf.linalg.eigh is of symmetric matrices", "linalg.eigvals": "tf.linalg.eigvalsh is of symmetric matrices"}
 
 
 def missing(path, name):
     """What the error says: that it is not there, and the nearest name that is."""
     import difflib
     here = f"tf.{path}." if path else "tf."
+    instead = _INSTEAD.get(f"{path}.{name}" if path else name)
+    if instead:
+        return f"{here}{name} is not in Snug: {instead}"
     near = difflib.get_close_matches(name, names_of(path) - {name}, 1, 0.6)
     if near:
         return f"{here}{name} is not in Snug; the nearest name is {here}{near[0]}"

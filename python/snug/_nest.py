@@ -1,9 +1,11 @@
 """tf.nest: structures of lists, tuples, dicts and named tuples, taken apart and put together. Dicts go by sorted keys."""
 from collections.abc import Mapping
 
+from snug import _C
+
 
 def is_nested(structure):
-    return isinstance(structure, (list, tuple, Mapping))
+    return not isinstance(structure, _C.Tensor) and isinstance(structure, (list, tuple, Mapping))       # most are tensors
 
 
 def _parts(structure):

@@ -30,6 +30,8 @@ def contains_saved_model(export_dir):
 # --- writing --------------------------------------------------------------------------------------------
 def save(obj, export_dir, signatures=None, options=None):
     from snug.keras import Model
+    if obj is None or isinstance(obj, (bool, int, float, str, list, tuple, dict, _C.Tensor)) or _is_function(obj):
+        raise ValueError(f"tf.saved_model.save: the object is a {type(obj).__qualname__}; give a Keras model, a tf.Module or a variable")
     folder = str(export_dir)
     os.makedirs(os.path.join(folder, ASSETS_DIRECTORY), exist_ok=True)
     if isinstance(obj, Model):
@@ -54,6 +56,9 @@ def _names_of(obj, signatures):
     """{key of the signature: name of the method}; a function that is no method of the object cannot be found again."""
     given = signatures if isinstance(signatures, dict) else {} if signatures is None else {DEFAULT_SERVING_SIGNATURE_DEF_KEY: signatures}
     methods = {name: getattr(obj, name) for name in dir(obj) if not name.startswith("__") or name == "__call__"}
+    fixed = [name for name, method in methods.items() if getattr(method, "input_signature", None) is not None]
+    if signatures is None and len(fixed) == 1:
+        return {DEFAULT_SERVING_SIGNATURE_DEF_KEY: fixed[0]}
     found = {}
     for key, function in given.items():
         function = getattr(function, "_function", function)         # of a concrete one
@@ -66,7 +71,7 @@ def _names_of(obj, signatures):
 
 def _written(value, arrays, path, known):
     """A value fit for JSON; variables and arrays go to `arrays` under their paths. known: {id: path} of the variables and modules met
-    so far, each of which is written once. Functions are code: they are left out."""
+    so far, each of which is written once. Functions are code: their names are kept where the program that loads them can say what they are."""
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
     if isinstance(value, (_C.Variable, tf.Module)) and id(value) in known:
@@ -88,13 +93,45 @@ def _written(value, arrays, path, known):
     if isinstance(value, tf.TensorShape):
         return {"kind": "shape", "dims": None if value.rank is None else value.as_list()}
     if _is_function(value):
-        return {"kind": "dropped"}
+        return _name_of(value) or {"kind": "dropped", "at": path}
     raise _refusal(value, path)
 
 
 def _is_function(value):
     from snug._function import Function
     return isinstance(value, (types.FunctionType, types.BuiltinFunctionType, types.MethodType, functools.partial, Function))
+
+
+_FUNCTIONS = ("", "nn", "math", "keras.activations")     # of tf, which attributes like `activation` hold
+
+
+def _of_tf(path, name):
+    found = tf
+    for word in filter(None, path.split(".")):
+        found = getattr(found, word)
+    return getattr(found, name, None)
+
+
+def _name_of(function):
+    """Where a function is found again: by its name in tf, or in the module that defines it; None: it has no such name."""
+    name = getattr(function, "__name__", "")
+    for path in _FUNCTIONS:
+        if name.isidentifier() and _of_tf(path, name) is function:
+            return {"kind": "of tf", "path": path, "name": name}
+    if isinstance(function, types.FunctionType) and getattr(sys.modules.get(function.__module__), name, None) is function:
+        return {"kind": "function", "module": function.__module__, "name": name}
+    return None
+
+
+class _Left:
+    """In place of a function that the folder cannot hold."""
+
+    def __init__(self, path):
+        self._path = path
+
+    def __call__(self, *args, **kwargs):
+        raise NotImplementedError(f"tf.saved_model.load: '{self._path[1:]}' is a function without a name that can be found again; Snug keeps an"
+                                  " object's variables, not its code: define the function at the top of the module of the object's class")
 
 
 def _refusal(value, path):
@@ -167,6 +204,14 @@ def _class(module, name):
     return found
 
 
+def _function(module, name):
+    """Of a module that defines a tf.Module, the program's own: others' functions are none of a file's business."""
+    there = sys.modules.get(module)
+    found = getattr(there, name, None)
+    own = any(isinstance(v, type) and issubclass(v, tf.Module) and v.__module__ == module for v in vars(there).values()) if there else False
+    return found if own and isinstance(found, types.FunctionType) and found.__module__ == module else _Left("/" + name)
+
+
 def _read(value, arrays, known):
     """known: {path: variable or module} that were made so far."""
     if not isinstance(value, dict):
@@ -189,7 +234,11 @@ def _read(value, arrays, known):
     if kind == "shape":
         return tf.TensorShape(value["dims"])
     if kind == "dropped":
-        return None
+        return _Left(value["at"])
+    if kind == "of tf":
+        return _of_tf(value["path"], value["name"]) if value["path"] in _FUNCTIONS else None
+    if kind == "function":
+        return _function(value["module"], value["name"])
     cls = _class(value["module"], value["class"])
     known[value["at"]] = made = object.__new__(cls)
     made.__dict__.update({k: _read(v, arrays, known) for k, v in value["attributes"].items()})

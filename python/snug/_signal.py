@@ -10,8 +10,8 @@ from snug._lazy import tf
 def _waves(rows, columns, period, sign, dtype):
     """cos and sin of 2 pi i k / period; i k by its remainder, so that no digits are lost."""
     i, k = tf.range(rows, dtype=tf.int64)[:, None], tf.range(columns, dtype=tf.int64)[None, :]
-    at = tf.cast(tf.math.floormod(i * k, period), dtype) * (sign * 2 * math.pi / period)
-    return ComplexTensor(tf.cos(at), tf.sin(at))
+    at = tf.cast(tf.math.floormod(i * k, period), tf.float64) * (sign * 2 * math.pi / period)
+    return ComplexTensor(tf.cast(tf.cos(at), dtype), tf.cast(tf.sin(at), dtype))
 
 
 def _product(x, matrix):

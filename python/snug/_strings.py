@@ -261,8 +261,8 @@ def unicode_split(input, input_encoding, errors="replace", replacement_char=6553
         raise Peek
     text = _of(input)
     if text.ndim:
-        from snug._ragged import RaggedTensor, _list
-        return RaggedTensor([_list(unicode_split(t, input_encoding, errors, replacement_char)) for t in text._array.ravel()], tf.string)
+        from snug._ragged import _list, constant
+        return constant([_list(unicode_split(t, input_encoding, errors, replacement_char)) for t in text._array.ravel()], tf.string)
     if input_encoding.upper() not in ("UTF-8", "UTF8"):
         raise tf.errors.UnimplementedError(None, None, f"unicode_split from {input_encoding} is not in Snug; UTF-8 is")
     characters = _decoded(text.numpy(), errors, replacement_char)

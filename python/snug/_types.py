@@ -139,8 +139,8 @@ def as_dtype(value):
 
 
 def _dim(value):
-    if value is None:
-        return None
+    if value is None or type(value) is int and value >= 0:
+        return value
     if isinstance(value, str):
         raise TypeError(f"Dimension value must be integer or None or have an __index__ method, got value '{value!r}'")
     n = operator.index(value)
@@ -317,3 +317,11 @@ class TensorSpec:
 
     def __repr__(self):
         return f"TensorSpec(shape={self.shape}, dtype={self.dtype!r}, name={self.name!r})"
+
+
+def type_spec_from_value(value):
+    """What a value looks like; of a dataset what its elements do."""
+    if hasattr(value, "element_spec"):
+        from snug.data import DatasetSpec
+        return DatasetSpec(value.element_spec)
+    return TensorSpec(value.shape, as_dtype(value.dtype))

@@ -1,6 +1,17 @@
 """tf.Variable over the extension's Variable: TensorFlow's signature, and updates of single elements."""
+import enum
+
 from snug import _C, _misc
 from snug._lazy import graph, tf
+
+
+class VariableSynchronization(enum.Enum):
+    """How replicas would agree on a variable; there is one of them."""
+    AUTO, NONE, ON_WRITE, ON_READ = range(4)
+
+
+class VariableAggregation(enum.Enum):
+    NONE, SUM, MEAN, ONLY_FIRST_REPLICA = range(4)
 
 
 def _otherwise(value, dtype, trainable, name):

@@ -3,6 +3,7 @@ functions of the user's are captured once (snug._capture) and repeated by C thre
 Python, element by element."""
 import builtins
 import functools
+import itertools
 import os
 
 from snug import _C, _capture, _structure
@@ -139,6 +140,9 @@ class Dataset:
     # --- sources ----------------------------------------------------------------------------------
     @staticmethod
     def from_tensor_slices(tensors, name=None):
+        if hasattr(tensors, "with_flat_values"):            # ragged: each row as long as it is
+            spec = TensorSpec([None, *list(tensors.shape)[2:]], tensors.dtype)
+            return Dataset.from_generator(lambda: iter(tensors), output_signature=spec)
         return _of_parts(tensors, 1, "_TensorSliceDataset")
 
     @staticmethod
@@ -316,8 +320,23 @@ class Dataset:
             return [values] * n
         return _structure.flatten_to(self._shape, values, "padding_values")
 
-    def ragged_batch(self, *args, **kwargs):
-        raise tf.errors.UnimplementedError(None, None, "elements of Snug's datasets are no ragged tensors; padded_batch is the nearest")
+    def ragged_batch(self, batch_size, drop_remainder=False, row_splits_dtype=None, name=None):
+        k, dims = _count(batch_size, "batch_size"), [dims for _, dims in self._d.spec()]
+        if any(d is not None and None in d[1:] for d in dims):
+            raise tf.errors.UnimplementedError(None, None, "ragged_batch of elements that are open behind their first axis; padded_batch is the"
+                                               " nearest")
+
+        def one(rows, d):
+            if rows[0].shape.rank == 0 or (d is not None and d[0] is not None):        # of an unknown rank: as the rows are
+                return tf.stack(rows)
+            return tf.RaggedTensor.from_row_lengths(tf.concat(rows, 0), [r.shape[0] for r in rows])
+
+        def batches():
+            elements = (_structure.flatten(e) for e in self)
+            while rows := list(itertools.islice(elements, k)):
+                if len(rows) == k or not drop_remainder:
+                    yield _structure.pack(self._shape, [one(r, d) for r, d in builtins.zip(builtins.zip(*rows), dims)])
+        return _RaggedBatches(batches)
 
     def unbatch(self, name=None):
         return self._stage("_UnbatchDataset", lambda d: d.unbatch())
@@ -573,6 +592,15 @@ class Dataset:
     def __iter__(self):
         return Iterator(self._d, _structure.kind(self._shape), functools.partial(_structure.pack, self._shape))._of(self)
 
+    def make_one_shot_iterator(self):
+        """As TensorFlow 1's datasets have it."""
+        from snug.compat_v1 import data
+        return data.make_one_shot_iterator(self)
+
+    def make_initializable_iterator(self, shared_name=None):
+        from snug.compat_v1 import data
+        return data.make_initializable_iterator(self)
+
     def as_numpy_iterator(self):
         return _Arrays(iter(self))
 
@@ -655,11 +683,16 @@ class _Windows(Dataset):
     def __iter__(self):
         return iter(self._make())
 
-    def _map(self, function):
+    def _calls(self, function):
+        """What makes the elements anew, each given to the function."""
         def made():
             for e in self._make():
                 out = function(*e) if isinstance(e, tuple) else function(e)
                 yield tuple(out) if isinstance(out, list) else out
+        return made
+
+    def _map(self, function):
+        made = self._calls(function)
         first = next(made(), None)
         if first is None or any(isinstance(p, Dataset) for p in _structure.flatten(first)):
             return _Windows(made)
@@ -680,11 +713,9 @@ class _Windows(Dataset):
         return _generated(elements, first._shape, spec, word, flat=True)
 
     def take(self, count, name=None):
-        import itertools
         return _Windows(lambda: itertools.islice(self._make(), int(count)))
 
     def skip(self, count, name=None):
-        import itertools
         return _Windows(lambda: itertools.islice(self._make(), int(count), None))
 
     def filter(self, predicate, name=None):
@@ -697,6 +728,38 @@ class _Windows(Dataset):
     def element_spec(self):
         first = next(iter(self), None)
         return _structure.pack(_structure.template(first), [DatasetSpec(d.element_spec) for d in _structure.flatten(first)])
+
+
+class _RaggedBatches(_Windows):
+    """Batches with ragged tensors in them, which are Python's; what map makes dense of them is a dataset like others."""
+
+    def _map(self, function):
+        made = self._calls(function)
+        first = next(made(), None)
+        if first is None or any(hasattr(p, "with_flat_values") for p in _structure.flatten(first)):
+            return _RaggedBatches(made)
+        parts = [tf.convert_to_tensor(p) for p in _structure.flatten(first)]
+        return _generated(made, _structure.template(first), [(p.dtype, (None,) * p.shape.rank) for p in parts], "_MapDataset")
+
+    def take(self, count, name=None):
+        return _RaggedBatches(super().take(count)._make)
+
+    def skip(self, count, name=None):
+        return _RaggedBatches(super().skip(count)._make)
+
+    def filter(self, predicate, name=None):
+        return _RaggedBatches(super().filter(predicate)._make)
+
+    def prefetch(self, buffer_size, name=None):
+        return self
+
+    def _stage(self, word, build, shape=None, parents=()):
+        raise tf.errors.UnimplementedError(None, None, f"{word} of ragged batches is not in Snug: do it before ragged_batch, or map them to dense"
+                                           " tensors first")
+
+    @property
+    def element_spec(self):
+        raise tf.errors.UnimplementedError(None, None, "the spec of ragged batches is not in Snug")
 
 
 class DatasetSpec:

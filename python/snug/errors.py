@@ -65,5 +65,12 @@ for _name, _number in (("CancelledError", 1), ("UnknownError", 2), ("InvalidArgu
                        ("UnimplementedError", 12), ("InternalError", 13), ("UnavailableError", 14), ("DataLossError", 15),
                        ("UnauthenticatedError", 16)):
     _make(_name, _number)
+
+
+class _DataError(InvalidArgumentError):
+    """By what tensors hold, not by their shapes: where Keras makes a ValueError of the others, this one stays."""
+
+
+_DataError.__name__ = _DataError.__qualname__ = "InvalidArgumentError"
 RESOURCE_EXHAUSTED, OK = 8, 0
 BudgetError = ResourceExhaustedError

@@ -20,6 +20,9 @@ static sn_value gather(sn_fn_call *c, sn_value x, sn_value at, int axis) {
 static sn_value indices_of(sn_fn_call *c, int i) {
     const sn_value at = sn_fn_value(c, i);
     const snug_dtype dtype = sn_fn_type(c, at).dtype;
+    if (!c->promotes && sn_dtype_is_float(dtype))
+        sn_fn_refuse(c, SNUG_E_INVALID, "indices of %s; they must be whole numbers, cast them",
+                     snug_dtype_name(dtype));
     return dtype == SNUG_I32 || dtype == SNUG_I64 || sn_fn_failed(c)
                ? at
                : sn_build_cast(c->b, at, SNUG_I32);
@@ -402,7 +405,9 @@ void sn_fn_linspace(sn_fn_call *c) {
     const double parts = (double)(open ? n : n - 1);
     if (n < 1)
         return sn_fn_refuse(c, SNUG_E_INVALID, "num=%lld; at least 1", (long long)n);
-    const sn_value count = count_up(c, n, sn_fn_dtype(c, "dtype", SNUG_F32));
+    const bool whole = !c->promotes && c->n_args > 1 && c->arg[0].kind == SNUG_ARG_INTEGER &&
+                       c->arg[1].kind == SNUG_ARG_INTEGER; /* of which TensorFlow makes f64 */
+    const sn_value count = count_up(c, n, sn_fn_dtype(c, "dtype", whole ? SNUG_F64 : SNUG_F32));
     c->out[0] = sn_build_affine(c->b, count, parts > 0 ? (stop - start) / parts : 0, start);
 }
 

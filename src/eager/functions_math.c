@@ -49,15 +49,15 @@ NUMBER_FUNCTION(square)
 NUMBER_FUNCTION(identity)
 NUMBER_FUNCTION(stop_gradient)
 
-/* Whole numbers are what they are rounded to. */
-#define ROUNDING(name)                                                                             \
+/* Whole numbers are what they are rounded to; Keras' floor and ceil make floats of them. */
+#define ROUNDING(name, keras_floats)                                                               \
     void sn_fn_##name(sn_fn_call *c) {                                                             \
-        const sn_value x = sn_fn_value(c, 0);                                                      \
+        const sn_value x = keras_floats && c->promotes ? sn_fn_float(c, 0) : sn_fn_value(c, 0);    \
         c->out[0] = sn_dtype_is_int(sn_fn_dtype_of(c, x)) ? x : sn_build_##name(c->b, x);          \
     }
-ROUNDING(floor)
-ROUNDING(ceil)
-ROUNDING(trunc)
+ROUNDING(floor, true)
+ROUNDING(ceil, true)
+ROUNDING(trunc, false)
 
 void sn_fn_round(sn_fn_call *c) {
     const sn_value x = sn_fn_value(c, 0);
@@ -200,8 +200,8 @@ static void quotient_pair(sn_fn_call *c, sn_value *x, sn_value *y) {
     const snug_dtype dtype = sn_fn_type(c, *x).dtype;
     if (sn_fn_failed(c) || sn_dtype_is_float(dtype))
         return;
-    const bool small = dtype == SNUG_I8 || dtype == SNUG_U8 || c->narrow == SNUG_I16 ||
-                       c->narrow == SNUG_U16;
+    const bool small =
+        dtype == SNUG_I8 || dtype == SNUG_U8 || c->narrow == SNUG_I16 || c->narrow == SNUG_U16;
     const snug_dtype to = c->promotes || small ? SNUG_F32 : SNUG_F64;
     *x = sn_build_cast(c->b, *x, to);
     *y = sn_build_cast(c->b, *y, to);
@@ -276,8 +276,7 @@ static void check_divisor(sn_fn_call *c) {
     double number = 1;
     bool zero = sn_fn_number(c, 1, &number) && number == 0;
     snug_view v;
-    if (c->fold && a->kind == SNUG_ARG_TENSOR &&
-        snug_tensor_pin(a->tensor, &v, NULL) == SNUG_OK) {
+    if (c->fold && a->kind == SNUG_ARG_TENSOR && snug_tensor_pin(a->tensor, &v, NULL) == SNUG_OK) {
         const size_t bytes = snug_dtype_bytes(v.type.dtype);
         const int64_t n = sn_type_count(&v.type), none = 0;
         for (int64_t i = 0; i < n && !zero; i++)
@@ -466,7 +465,9 @@ void sn_fn_bitwise_xor(sn_fn_call *c) {
 }
 
 void sn_fn_bitwise_invert(sn_fn_call *c) {
-    c->out[0] = sn_fn_affine(c, sn_fn_value(c, 0), -1, -1);
+    const sn_value x = sn_fn_value(c, 0);
+    const bool counts = sn_fn_type(c, x).dtype == SNUG_U8;
+    c->out[0] = sn_build_sub(c->b, sn_fn_like(c, x, counts ? UINT8_MAX : -1), x);
 }
 
 static sn_value power_of_two(sn_fn_call *c, sn_value y) {
@@ -553,19 +554,28 @@ void sn_fn_cast(sn_fn_call *c) {
     c->out[0] = sn_build_cast(c->b, x, sn_fn_dtype(c, "dtype", sn_fn_dtype_of(c, x)));
 }
 
-/* Whole numbers stay within the new dtype. */
+/* What no whole number and no finite number of the new dtype is becomes the nearest one; of those
+ * that f32 has, where it is f32. */
 void sn_fn_saturate_cast(sn_fn_call *c) {
     const sn_value x = sn_fn_value(c, 0);
     const snug_dtype to = sn_fn_dtype(c, "dtype", SNUG_F32);
-    const bool counts = to == SNUG_U8 || to == SNUG_U16 || to == SNUG_U32;
-    const double most = to == SNUG_U8    ? 255
-                        : to == SNUG_I8  ? 127
-                        : to == SNUG_I16 ? INT16_MAX
-                        : to == SNUG_U16 ? UINT16_MAX
-                        : to == SNUG_I32 ? INT32_MAX
-                        : to == SNUG_U32 ? UINT32_MAX
-                                         : 0,
-                 least = counts ? 0 : -most - 1;
+    const bool counts = to == SNUG_U8 || to == SNUG_U16 || to == SNUG_U32,
+               of_f32 = sn_fn_type(c, x).dtype == SNUG_F32,
+               wide = to == SNUG_F32 && sn_fn_type(c, x).dtype == SNUG_F64;
+    const double most = to == SNUG_U8     ? 255
+                        : to == SNUG_I8   ? 127
+                        : to == SNUG_I16  ? INT16_MAX
+                        : to == SNUG_U16  ? UINT16_MAX
+                        : to == SNUG_I32  ? INT32_MAX - (of_f32 ? 127 : 0)
+                        : to == SNUG_U32  ? UINT32_MAX - (of_f32 ? 255 : 0)
+                        : to == SNUG_F16  ? 65504
+                        : wide            ? (double)FLT_MAX
+                        : to == SNUG_BF16 ? 0x1.fep127
+                                          : 0,
+                 least = counts                  ? 0
+                         : to == SNUG_I32        ? INT32_MIN
+                         : sn_dtype_is_float(to) ? -most
+                                                 : -most - 1;
     c->out[0] = sn_build_cast(c->b, most > 0 ? sn_build_clip(c->b, x, least, most) : x, to);
 }
 

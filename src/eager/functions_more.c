@@ -280,8 +280,9 @@ void sn_fn_reverse_sequence(sn_fn_call *c) {
 }
 
 /* --- segments --------------------------------------------------------------------------------- */
-/* The extreme of the rows of each segment; `none` for segments without rows. */
-static void extreme_of(sn_fn_call *c, sn_op op, double none) {
+/* The extreme of the rows of each segment: `none` changes no extreme, and `empty` is that of no
+ * rows. */
+static void extreme_of(sn_fn_call *c, sn_op op, double none, double empty) {
     const sn_value x = sn_fn_value(c, 0), at = sn_fn_value(c, 1);
     const snug_type t = sn_fn_type(c, x);
     const int64_t n =
@@ -298,7 +299,15 @@ static void extreme_of(sn_fn_call *c, sn_op op, double none) {
                                        sn_build_reshape(c->b, at, row, t.rank + 1));
     const sn_value all =
         sn_build_select(c->b, is, sn_build_expand_dims(c->b, x, 0), sn_fn_like(c, x, none));
-    c->out[0] = sn_build_reduce(c->b, op, all, 1u << 1, false);
+    const sn_value made = sn_build_reduce(c->b, op, all, 1u << 1, false);
+    if (none == empty) {
+        c->out[0] = made;
+        return;
+    }
+    const sn_value rows =
+        sn_build_reduce(c->b, SN_OP_sum, sn_build_cast(c->b, is, SNUG_I32), 1u << 1, false);
+    c->out[0] = sn_build_select(c->b, sn_build_less(c->b, sn_fn_like(c, rows, 0), rows), made,
+                                sn_fn_like(c, made, empty));
 }
 
 static double lowest(sn_fn_call *c) {
@@ -309,22 +318,33 @@ static double lowest(sn_fn_call *c) {
                                : (double)INT32_MIN;
 }
 
+/* Largest (`sign` 1) or smallest (-1). Of an empty segment the lowest number, or its opposite;
+ * where segments are sorted, 0. */
+static void largest_of(sn_fn_call *c, sn_op op, int sign, bool sorted) {
+    if (!c->n_args || c->arg[0].kind != SNUG_ARG_TENSOR)
+        return sn_fn_refuse(c, SNUG_E_INVALID, "it needs a tensor");
+    const double none = sign * lowest(c);
+    extreme_of(c, op, none, sorted ? 0 : none);
+}
+
 void sn_fn_segment_max(sn_fn_call *c) {
-    if (c->n_args && c->arg[0].kind == SNUG_ARG_TENSOR)
-        extreme_of(c, SN_OP_max, lowest(c));
-    else
-        sn_fn_refuse(c, SNUG_E_INVALID, "it needs a tensor");
+    largest_of(c, SN_OP_max, 1, false);
 }
 
 void sn_fn_segment_min(sn_fn_call *c) {
-    if (c->n_args && c->arg[0].kind == SNUG_ARG_TENSOR)
-        extreme_of(c, SN_OP_min, -lowest(c));
-    else
-        sn_fn_refuse(c, SNUG_E_INVALID, "it needs a tensor");
+    largest_of(c, SN_OP_min, -1, false);
+}
+
+void sn_fn_sorted_segment_max(sn_fn_call *c) {
+    largest_of(c, SN_OP_max, 1, true);
+}
+
+void sn_fn_sorted_segment_min(sn_fn_call *c) {
+    largest_of(c, SN_OP_min, -1, true);
 }
 
 void sn_fn_segment_prod(sn_fn_call *c) {
-    extreme_of(c, SN_OP_prod, 1);
+    extreme_of(c, SN_OP_prod, 1, 1);
 }
 
 /* --- matrices --------------------------------------------------------------------------------- */

@@ -259,7 +259,7 @@ static sn_value between(sn_fn_call *c, sn_value a, sn_value b, sn_value share) {
 
 void sn_fn_crop_and_resize(sn_fn_call *c) {
     sn_builder *const b = c->b;
-    const sn_value given = sn_fn_value(c, 0), boxes = sn_fn_value_as(c, 1, SNUG_F32),
+    const sn_value given = sn_fn_value(c, 0), boxes = sn_build_cast(b, sn_fn_value(c, 1), SNUG_F32),
                    which = sn_fn_value_as(c, 2, SNUG_I32);
     const snug_type t = sn_fn_type(c, given), n = sn_fn_type(c, boxes);
     const bool nearest = sn_fn_says(c, "method", "nearest");

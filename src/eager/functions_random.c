@@ -75,6 +75,19 @@ static void draw_whole(sn_fn_call *c, snug_type t, double low, double high) {
     c->out[0] = sn_build_cast(c->b, sn_build_minimum(c->b, x, sn_fn_like(c, x, high - 1)), dtype);
 }
 
+/* The same where a limit is a tensor, which is not looked at. */
+static void draw_between(sn_fn_call *c, snug_type t) {
+    sn_builder *const b = c->b;
+    const snug_dtype dtype = t.dtype;
+    t.dtype = SNUG_F64;
+    const sn_value from = sn_build_cast(b, sn_fn_named(c, "minval"), SNUG_F64),
+                   to = sn_build_cast(b, sn_fn_named(c, "maxval"), SNUG_F64);
+    const sn_value share = draw(c, SN_RANDOM_UNIFORM, &t, 0, 1),
+                   far = sn_build_mul(b, share, sn_build_sub(b, to, from));
+    const sn_value x = sn_build_floor(b, sn_build_add(b, far, from));
+    c->out[0] = sn_build_cast(b, sn_build_minimum(b, x, sn_build_affine(b, to, 1, -1)), dtype);
+}
+
 void sn_fn_random_uniform(sn_fn_call *c) {
     snug_type t;
     double low, high;
@@ -83,9 +96,12 @@ void sn_fn_random_uniform(sn_fn_call *c) {
     t.dtype = sn_fn_dtype(c, "dtype", SNUG_F32);
     const bool a = plain(c, "minval", 0, &low), b = plain(c, "maxval", 1, &high);
     if (sn_dtype_is_int(t.dtype)) {
-        if (!a || !b || !sn_fn_given(c, "maxval"))
+        if (!sn_fn_given(c, "maxval"))
             return sn_fn_refuse(c, SNUG_E_INVALID, "whole numbers need minval and maxval");
-        draw_whole(c, t, low, high);
+        if (a && b)
+            draw_whole(c, t, low, high);
+        else
+            draw_between(c, t);
         return;
     }
     sn_value x = draw(c, SN_RANDOM_UNIFORM, &t, a && b ? low : 0, a && b ? high : 1);

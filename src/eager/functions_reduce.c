@@ -376,26 +376,37 @@ void sn_fn_confusion_matrix(sn_fn_call *c) {
     c->out[0] = sn_build(c->b, SN_OP_scatter_nd, &a, in, 2);
 }
 
-/* What lies outside counts in the first or the last range. */
-void sn_fn_histogram(sn_fn_call *c) {
+/* In which of nbins equal ranges each lies, as f64; what lies outside is in the first or last. */
+static sn_value ranges_of(sn_fn_call *c, sn_value x) {
     const snug_argument *range = sn_fn_argument(c, "value_range");
-    const sn_value x = sn_build_reshape(c->b, sn_fn_value(c, 0), (const int64_t[]){-1}, 1);
     const int64_t n = sn_fn_int(c, "nbins");
-    if (range->kind != SNUG_ARG_LIST || range->list.n != 2 || n < 1)
-        return sn_fn_refuse(c, SNUG_E_INVALID, "it needs a range of two numbers and nbins");
+    if (range->kind != SNUG_ARG_LIST || range->list.n != 2 || n < 1) {
+        sn_fn_refuse(c, SNUG_E_INVALID, "it needs a range of two numbers and nbins");
+        return SN_NO_VALUE;
+    }
     double ends[2];
     for (int i = 0; i < 2; i++)
         ends[i] = range->list.items[i].kind == SNUG_ARG_REAL ? range->list.items[i].real
                                                              : (double)range->list.items[i].integer;
     const double scale = (double)n / (ends[1] - ends[0]);
     const sn_value real = sn_build_cast(c->b, x, SNUG_F64);
-    const sn_value at = sn_build_clip(
-        c->b, sn_build_floor(c->b, sn_build_affine(c->b, real, scale, -ends[0] * scale)), 0,
-        (double)(n - 1));
+    return sn_build_clip(c->b,
+                         sn_build_floor(c->b, sn_build_affine(c->b, real, scale, -ends[0] * scale)),
+                         0, (double)(n - 1));
+}
+
+void sn_fn_histogram(sn_fn_call *c) {
+    const sn_value x = sn_build_reshape(c->b, sn_fn_value(c, 0), (const int64_t[]){-1}, 1),
+                   at = ranges_of(c, x);
     const snug_type ones = {sn_fn_dtype(c, "dtype", SNUG_I32), 1, {sn_fn_type(c, x).dims[0]}};
-    c->out[0] = sn_fn_failed(c) ? SN_NO_VALUE
-                                : scattered(c, sn_build_cast(c->b, at, SNUG_I32),
-                                            sn_build_fill(c->b, &ones, 1), n);
+    if (!sn_fn_failed(c))
+        c->out[0] = scattered(c, sn_build_cast(c->b, at, SNUG_I32), sn_build_fill(c->b, &ones, 1),
+                              sn_fn_int(c, "nbins"));
+}
+
+void sn_fn_histogram_bins(sn_fn_call *c) {
+    const sn_value at = ranges_of(c, sn_fn_value(c, 0));
+    c->out[0] = sn_build_cast(c->b, at, sn_fn_dtype(c, "dtype", SNUG_I32));
 }
 
 /* --- order statistics ------------------------------------------------------------------------- */

@@ -3,6 +3,8 @@
  * other. Gradients come from the rows. Meant for matrices of up to a hundred rows: each column is a
  * few nodes that touch the whole matrix. Eigenvalues have a row of their own (eigh); singular
  * values follow from them. */
+#include <string.h>
+
 #include "eager/call.h"
 
 #define MAX_ROWS 128
@@ -174,6 +176,107 @@ void sn_fn_logdet(sn_fn_call *c) {
     c->n_out = 1;
 }
 
+/* --- factors of elimination ------------------------------------------------------------------- */
+/* A column (axis -2) or row (axis -1) that is 1 from place k on, n - k - behind of them, else 0. */
+static sn_value ones_from(sn_fn_call *c, const snug_type *t, int axis, int64_t k, int64_t behind) {
+    const int64_t n = t->dims[t->rank - 1], some = n - k;
+    const int64_t before[2] = {axis == -2 ? k : 0, axis == -1 ? k : 0},
+                  after[2] = {0, axis == -1 ? behind : 0};
+    const snug_type ones = {t->dtype, 2, {axis == -2 ? some : 1, axis == -1 ? some : 1}};
+    return sn_build_pad(c->b, sn_build_fill(c->b, &ones, 1), before, after, 0);
+}
+
+/* Column k of m [..., n, n + 1] below its diagonal: the factors by which the pivot's row was taken
+ * off the others. The last column moves with the rows: which row each was. */
+static sn_value factored(sn_fn_call *c, sn_value m, const snug_type *t, int64_t k) {
+    sn_builder *const b = c->b;
+    const int64_t n = t->dims[t->rank - 1];
+    const int r = t->rank;
+    const sn_value size = sn_build_abs(b, column(c, m, k)),
+                   found = sn_build_argmax(b, sn_build_part(b, size, r - 2, k, n - k), r - 2,
+                                           SNUG_I32); /* [..., 1] */
+    const sn_one_hot spec = {.depth = n, .dtype = t->dtype, .axis = -1, .on = 1};
+    const sn_value hot = sn_build_swapaxes(
+        b, sn_build_one_hot(b, sn_fn_affine(c, found, 1, (double)k), &spec), -2, -1);
+    const sn_value old = row_of(c, m, k),
+                   chosen = sn_build_sum(b, sn_build_mul(b, hot, m), 1u << (r - 2), true);
+    const sn_value apart = sn_build_sub(b, old, chosen),
+                   moves = sn_build_sub(b, hot, unit(c, t->dtype, n, k));
+    m = sn_build_add(b, m, sn_build_mul(b, moves, apart));
+    const sn_value below = sn_build_mul(b, column(c, m, k), ones_from(c, t, -2, k + 1, 0));
+    const sn_value by = sn_build_div(b, below, column(c, chosen, k));
+    const sn_value right = sn_build_mul(b, chosen, ones_from(c, t, -1, k + 1, 1));
+    const sn_value here = sn_build_swapaxes(b, unit(c, t->dtype, n + 1, k), -2, -1);
+    m = sn_build_sub(b, m, sn_build_mul(b, by, right));
+    return sn_build_sub(b, m, sn_build_mul(b, sn_build_sub(b, below, by), here));
+}
+
+/* Both factors in one matrix, the lower one without its diagonal of ones; and which row of the
+ * given matrix each row of theirs is. */
+void sn_fn_lu(sn_fn_call *c) {
+    sn_value x;
+    snug_type t;
+    if (!square_input(c, &x, &t))
+        return;
+    const int64_t n = t.dims[t.rank - 1];
+    snug_type tall = t;
+    tall.dims[t.rank - 1] = 1;
+    const sn_value places =
+        sn_build_scan(c->b, SN_OP_cumsum, sn_build_fill(c->b, &tall, 1), t.rank - 2, true, false);
+    const sn_value both[2] = {x, places};
+    sn_value m = sn_build_concat(c->b, both, 2, -1);
+    for (int64_t k = 0; k + 1 < n && !sn_fn_failed(c); k++)
+        m = factored(c, m, &t, k);
+    m = sn_build_check_finite(c->b, m); /* a pivot of zero: there are no factors */
+    c->out[0] = sn_build_part(c->b, m, -1, 0, n);
+    c->out[1] = sn_build_cast(c->b, sn_build_squeeze(c->b, sn_build_part(c->b, m, -1, n, 1), -1),
+                              sn_fn_dtype(c, "output_idx_type", SNUG_I32));
+    c->n_out = 2;
+}
+
+/* The factors of argument 0, and the matrix that orders rows as argument 1 says. */
+typedef struct {
+    sn_value lower, upper, order;
+    snug_type t;
+} factors;
+
+static bool factors_of(sn_fn_call *c, factors *f) {
+    sn_value both;
+    if (!square_input(c, &both, &f->t))
+        return false;
+    const sn_one_hot spec = {
+        .depth = f->t.dims[f->t.rank - 1], .dtype = f->t.dtype, .axis = -1, .on = 1};
+    f->order = sn_build_one_hot(c->b, sn_fn_value(c, 1), &spec);
+    f->lower =
+        sn_build_add(c->b, sn_build_band(c->b, both, INT32_MIN, -1), identity_like(c, &f->t));
+    f->upper = sn_build_band(c->b, both, 0, INT32_MAX);
+    return !sn_fn_failed(c);
+}
+
+static sn_value solved(sn_fn_call *c, const factors *f, sn_value rhs) {
+    const sn_value y = sn_build_matmul_t(c->b, f->order, rhs, false, false);
+    return solution(c, f->upper, solution(c, f->lower, y));
+}
+
+void sn_fn_lu_solve(sn_fn_call *c) {
+    factors f;
+    if (factors_of(c, &f))
+        c->out[0] = solved(c, &f, sn_fn_named_as(c, "rhs", f.t.dtype));
+}
+
+void sn_fn_lu_inverse(sn_fn_call *c) {
+    factors f;
+    if (factors_of(c, &f))
+        c->out[0] = solved(c, &f, identity_like(c, &f.t));
+}
+
+void sn_fn_lu_reconstruct(sn_fn_call *c) {
+    factors f;
+    if (factors_of(c, &f))
+        c->out[0] = sn_build_matmul_t(
+            c->b, f.order, sn_build_matmul_t(c->b, f.lower, f.upper, false, false), true, false);
+}
+
 /* --- Cholesky --------------------------------------------------------------------------------- */
 /* Column k of the factor is that of what is left, over the root of its pivot; then the product of
  * the column with itself is taken off. */
@@ -232,33 +335,7 @@ void sn_fn_lstsq(sn_fn_call *c) {
     c->out[0] = solution(c, square, sn_build_matmul_t(c->b, a, b, true, false));
 }
 
-/* Gram and Schmidt, twice for accuracy: columns at right angles, and what they are multiplied by.
- * Signs are those of positive diagonals. */
-void sn_fn_qr(sn_fn_call *c) {
-    const sn_value x = sn_fn_float(c, 0);
-    const snug_type t = sn_fn_type(c, x);
-    sn_value q = SN_NO_VALUE;
-    if (sn_fn_failed(c) || t.rank < 2 || t.dims[t.rank - 1] > t.dims[t.rank - 2] ||
-        t.dims[t.rank - 1] > MAX_ROWS)
-        return sn_fn_refuse(c, SNUG_E_UNSUPPORTED,
-                            "it needs matrices with at least as many rows as columns");
-    for (int64_t k = 0; k < t.dims[t.rank - 1] && !sn_fn_failed(c); k++) {
-        sn_value v = column(c, x, k);
-        for (int pass = 0; pass < 2 && k; pass++)
-            v = sn_build_sub(c->b, v,
-                             sn_build_matmul_t(c->b, q, sn_build_matmul_t(c->b, q, v, true, false),
-                                               false, false));
-        const sn_value length = sn_build_sqrt(
-            c->b, sn_build_sum(c->b, sn_build_square(c->b, v), 1u << (t.rank - 2), true));
-        const sn_value both[2] = {q, sn_build_div(c->b, v, length)};
-        q = k ? sn_build_concat(c->b, both, 2, -1) : both[1];
-    }
-    c->out[0] = q;
-    c->out[1] = sn_build_band(c->b, sn_build_matmul_t(c->b, q, x, true, false), 0, INT32_MAX);
-    c->n_out = 2;
-}
-
-/* --- eigenvalues and singular values ---------------------------------------------------------- */
+/* --- eigenvalues ------------------------------------------------------------------------------ */
 typedef struct {
     sn_value values, vectors; /* the smallest first; as columns */
 } spectrum;
@@ -280,6 +357,89 @@ void sn_fn_eigvalsh(sn_fn_call *c) {
     c->out[0] = spectrum_of(c, sn_fn_float(c, 0)).values;
 }
 
+/* The series of the matrix over 2^8, squared eight times; in f64, as squaring takes digits.
+ */
+void sn_fn_expm(sn_fn_call *c) {
+    sn_builder *const b = c->b;
+    sn_value given;
+    snug_type t;
+    if (!square_input(c, &given, &t))
+        return;
+    const sn_value x = sn_build_affine(b, sn_build_cast(b, given, SNUG_F64), 1.0 / 256, 0);
+    const snug_type wide = sn_fn_type(c, x);
+    sn_value total = sn_build_add(b, identity_like(c, &wide), x), term = x;
+    for (int k = 2; k <= 10; k++) {
+        term = sn_build_affine(b, sn_build_matmul_t(b, term, x, false, false), 1.0 / k, 0);
+        total = sn_build_add(b, total, term);
+    }
+    for (int k = 0; k < 8; k++)
+        total = sn_build_matmul_t(b, total, total, false, false);
+    c->out[0] = sn_build_cast(b, total, t.dtype);
+}
+
+/* --- columns at right angles ------------------------------------------------------------------ */
+/* Columns at right angles to those of q [..., m, n] behind them, until there are m: the vectors of
+ * the largest eigenvalues, which are ones, of what takes the columns' share off. */
+static sn_value completed(sn_fn_call *c, sn_value q) {
+    sn_builder *const b = c->b;
+    const sn_value wide = sn_build_cast(b, q, SNUG_F64),
+                   share = sn_build_matmul_t(b, wide, wide, false, true);
+    const snug_type t = sn_fn_type(c, q), square = sn_fn_type(c, share);
+    if (sn_fn_failed(c) || t.dims[t.rank - 1] >= t.dims[t.rank - 2])
+        return q;
+    const int64_t n = t.dims[t.rank - 1], m = t.dims[t.rank - 2];
+    const spectrum e = spectrum_of(c, sn_build_sub(b, identity_like(c, &square), share));
+    const sn_value rest = sn_build_part(b, e.vectors, -1, n, m - n);
+    const sn_value both[2] = {q, sn_build_cast(b, rest, t.dtype)};
+    return sn_build_concat(b, both, 2, -1);
+}
+
+/* The columns of x, each less its share of those before it: Gram and Schmidt, twice for accuracy.
+ */
+static sn_value at_right_angles(sn_fn_call *c, sn_value x, int64_t n) {
+    sn_builder *const b = c->b;
+    const int rows = sn_fn_type(c, x).rank - 2;
+    sn_value q = SN_NO_VALUE;
+    for (int64_t k = 0; k < n && !sn_fn_failed(c); k++) {
+        sn_value v = column(c, x, k);
+        for (int pass = 0; pass < 2 && k; pass++)
+            v = sn_build_sub(
+                b, v,
+                sn_build_matmul_t(b, q, sn_build_matmul_t(b, q, v, true, false), false, false));
+        const sn_value length =
+            sn_build_sqrt(b, sn_build_sum(b, sn_build_square(b, v), 1u << rows, true));
+        const sn_value both[2] = {q, sn_build_div(b, v, length)};
+        q = k ? sn_build_concat(b, both, 2, -1) : both[1];
+    }
+    return q;
+}
+
+/* Signs are those of positive diagonals. A wide matrix has the columns of its square part; a whole
+ * set of columns ("complete", full_matrices) has rows of zeros to go with the added ones. */
+void sn_fn_qr(sn_fn_call *c) {
+    const sn_value x = sn_fn_float(c, 0);
+    const snug_type t = sn_fn_type(c, x);
+    if (sn_fn_failed(c) || t.rank < 2)
+        return sn_fn_refuse(c, SNUG_E_INVALID, "it needs matrices");
+    const int64_t m = t.dims[t.rank - 2], n = t.dims[t.rank - 1] < m ? t.dims[t.rank - 1] : m;
+    if (n > MAX_ROWS)
+        return sn_fn_refuse(c, SNUG_E_UNSUPPORTED, "more than %d columns at right angles",
+                            MAX_ROWS);
+    const bool keras = sn_fn_place(c, "mode") >= 0,
+               whole = keras ? strcmp(sn_fn_text(c, "mode"), "complete") == 0
+                             : sn_fn_flag(c, "full_matrices");
+    const sn_value q = at_right_angles(c, x, n),
+                   upper = sn_build_band(c->b, sn_build_matmul_t(c->b, q, x, true, false), 0,
+                                         INT32_MAX);
+    snug_type rest = t;
+    rest.dims[t.rank - 2] = m - n;
+    const sn_value both[2] = {upper, whole && m > n ? sn_build_fill(c->b, &rest, 0) : upper};
+    c->out[0] = whole ? completed(c, q) : q;
+    c->out[1] = whole && m > n ? sn_build_concat(c->b, both, 2, -2) : upper;
+    c->n_out = 2;
+}
+
+/* --- singular values -------------------------------------------------------------------------- */
 /* Columns in the other order. */
 static sn_value turned(sn_fn_call *c, sn_value x, int axis) {
     return sn_build_flip(c->b, x, 1u << axis);
@@ -307,8 +467,7 @@ static decomposition decomposed(sn_fn_call *c, sn_value x) {
     return (decomposition){s, u, v};
 }
 
-/* s, u, v of TensorFlow; u, s, v' where the row says "vh". Thin ones: full_matrices is refused
- * unless they are the same. */
+/* s, u, v of TensorFlow; u, s, v' of Keras. */
 void sn_fn_svd(sn_fn_call *c) {
     sn_builder *const b = c->b;
     const sn_value given = sn_fn_float(c, 0);
@@ -316,12 +475,11 @@ void sn_fn_svd(sn_fn_call *c) {
     if (sn_fn_failed(c) || t.rank < 2)
         return sn_fn_refuse(c, SNUG_E_INVALID, "it needs matrices");
     const bool wide = t.dims[t.rank - 2] < t.dims[t.rank - 1],
-               square = t.dims[t.rank - 2] == t.dims[t.rank - 1];
-    if (sn_fn_flag(c, "full_matrices") && !square && sn_fn_flag(c, "compute_uv"))
-        return sn_fn_refuse(c, SNUG_E_UNSUPPORTED,
-                            "full_matrices=True of matrices that are not square; give False");
+               whole = sn_fn_flag(c, "full_matrices") && sn_fn_flag(c, "compute_uv");
     sn_value x = sn_build_cast(b, given, SNUG_F64);
     decomposition d = decomposed(c, wide ? sn_build_swapaxes(b, x, -2, -1) : x);
+    if (whole)
+        d.u = completed(c, d.u);
     if (wide)
         d = (decomposition){d.s, d.v, d.u};
     const sn_value s = sn_build_cast(b, d.s, t.dtype), u = sn_build_cast(b, d.u, t.dtype),

@@ -547,8 +547,8 @@ static PyObject *make_text(PyObject *value, PyObject *shape) {
     return made;
 }
 
-/* Complex numbers are pairs of tensors, Python's too: asked for only where a conversion has failed.
- * NULL with the old exception where the value is none of them. */
+/* Complex numbers are pairs of tensors, Python's too; so are NumPy's arrays of text: asked for only
+ * where a conversion has failed. NULL with the old exception where the value is none of them. */
 static PyObject *make_complex(PyObject *value, PyObject *dtype, PyObject *shape) {
     PyObject *type, *old, *trace;
     if (PyErr_ExceptionMatches(PyExc_MemoryError))

@@ -57,26 +57,13 @@ int py_has_card(void) {
     return has_device(&card);
 }
 
-/* Percents are of a card of `total` bytes; auto (0): what is free there. -1: ValueError is set. */
+/* Percents are of a card of `total` bytes. -1: ValueError is set. */
 static int card_bytes(const char *text, size_t total, size_t *bytes) {
     snug_error err;
-    char *end;
-    const double share = strtod(text, &end);
-    *bytes = 0;
-    if (strcmp(text, "auto") == 0)
+    if (snug_device_budget_parse(text, total, bytes, &err) == SNUG_OK)
         return 0;
-    if (end == text || strcmp(end, "%") != 0) {
-        if (snug_bytes_parse(text, bytes, &err) == SNUG_OK)
-            return 0;
-        PyErr_SetString(PyExc_ValueError, err.text);
-        return -1;
-    }
-    if (!(share > 0 && share <= 100)) {
-        PyErr_Format(PyExc_ValueError, "'%s' is no share of a card; give one up to 100%%", text);
-        return -1;
-    }
-    *bytes = (size_t)((double)total * share / 100);
-    return 0;
+    PyErr_SetString(PyExc_ValueError, err.text);
+    return -1;
 }
 
 static int limit_card(const char *text, const snug_device_info *card) {

@@ -10,7 +10,7 @@ static const char *class_of(snug_status code) {
         [SNUG_E_INVALID] = "InvalidArgumentError",   [SNUG_E_SHAPE] = "InvalidArgumentError",
         [SNUG_E_UNSUPPORTED] = "UnimplementedError", [SNUG_E_MEMORY] = "ResourceExhaustedError",
         [SNUG_E_BUDGET] = "ResourceExhaustedError",  [SNUG_E_OVERFLOW] = "ResourceExhaustedError",
-        [SNUG_E_FORMAT] = "DataLossError",           [SNUG_E_DATA] = "InvalidArgumentError",
+        [SNUG_E_FORMAT] = "DataLossError",           [SNUG_E_DATA] = "_DataError",
         [SNUG_E_NUMERIC] = "InvalidArgumentError",   [SNUG_E_IO] = "UnavailableError",
         [SNUG_E_INTERRUPTED] = "CancelledError",     [SNUG_E_TORN] = "AbortedError",
         [SNUG_E_INTERNAL] = "InternalError",         [SNUG_E_END] = "OutOfRangeError",
@@ -19,12 +19,14 @@ static const char *class_of(snug_status code) {
     return code > SNUG_OK && code <= SNUG_E_INTERNAL ? names[code] : "UnknownError";
 }
 
-/* Errors of files by what the system says; pictures are arguments, records are data. */
+/* Errors of files by what the system says; pictures are arguments, records are data. What a
+ * function leaked has a class of its own. */
 static const char *class_by_text(snug_status code, const char *text) {
     static const struct {
         snug_status code;
         const char *word, *name;
-    } known[] = {{SNUG_E_IO, "No such file", "NotFoundError"},
+    } known[] = {{SNUG_E_INVALID, "of a trace is out of scope", "InaccessibleTensorError"},
+                 {SNUG_E_IO, "No such file", "NotFoundError"},
                  {SNUG_E_IO, "Permission", "PermissionDeniedError"},
                  {SNUG_E_IO, "No space", "ResourceExhaustedError"},
                  {SNUG_E_FORMAT, "picture", "InvalidArgumentError"},

@@ -62,6 +62,35 @@ static int row_of(const char *name) {
     return known[at].row;
 }
 
+/* Each result is looked at when it is computed (tf.debugging.enable_check_numerics); of those that
+ * are no floats there is nothing to see. */
+static snug_status checked(snug_tensor **out, int n, snug_error *err) {
+    const int row = row_of("tf.debugging.check_numerics");
+    snug_status status = SNUG_OK;
+    for (int i = 0; i < n && status == SNUG_OK; i++) {
+        const snug_dtype dtype = snug_tensor_type(out[i])->dtype;
+        if (dtype != SNUG_F32 && dtype != SNUG_F64)
+            continue;
+        const snug_argument arg = {.kind = SNUG_ARG_TENSOR, .tensor = out[i]};
+        snug_tensor *made;
+        int n_made = 1;
+        status = snug_function_call(py.recorder, row, &arg, 1, &made, 1, &n_made, err);
+        if (status == SNUG_OK) {
+            py_drop(out[i]);
+            out[i] = made;
+        }
+    }
+    for (int i = 0; i < n && status != SNUG_OK; i++)
+        py_drop(out[i]);
+    return status;
+}
+
+static snug_status call_table(int row, const snug_argument *args, int n, snug_tensor **out, int max,
+                              int *n_out, snug_error *err) {
+    const snug_status status = snug_function_call(py.recorder, row, args, n, out, max, n_out, err);
+    return status == SNUG_OK && py.checks ? checked(out, *n_out, err) : status;
+}
+
 snug_tensor *py_call(const char *name, const snug_argument *args, int n) {
     snug_tensor *out;
     snug_error err;
@@ -69,7 +98,7 @@ snug_tensor *py_call(const char *name, const snug_argument *args, int n) {
     if (row < 0)
         return NULL;
     py_mark_site();
-    if (snug_function_call(py.recorder, row, args, n, &out, 1, &n_out, &err) != SNUG_OK) {
+    if (call_table(row, args, n, &out, 1, &n_out, &err) != SNUG_OK) {
         py_raise(&err);
         return NULL;
     }
@@ -486,8 +515,7 @@ static PyObject *call_row(PyObject *self, PyObject *const *args, Py_ssize_t n, P
         return NULL;
     if (!bad) {
         py_mark_site();
-        if (snug_function_call(py.recorder, f->row, c.args, used, out, MAX_OUT, &n_out, &err) !=
-            SNUG_OK)
+        if (call_table(f->row, c.args, used, out, MAX_OUT, &n_out, &err) != SNUG_OK)
             py_raise(&err);
         else
             result = give(f, out, n_out);
@@ -621,7 +649,17 @@ static PyObject *op(PyObject *self, PyObject *args) {
     return result;
 }
 
+static PyObject *check_results(PyObject *self, PyObject *o) {
+    (void)self;
+    const int on = PyObject_IsTrue(o);
+    if (on < 0)
+        return NULL;
+    py.checks = on;
+    Py_RETURN_NONE;
+}
+
 PyMethodDef py_function_methods[] = {
+    {"check_results", check_results, METH_O, "Whether results of functions must be finite."},
     {"function", make, METH_VARARGS, "function(name): the callable of a row of the table."},
     {"functions", all, METH_NOARGS, "All rows: (names, signature, about)."},
     {"index_of_variable", py_index_of_variable, METH_VARARGS, "variable[key], with its assign."},

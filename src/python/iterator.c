@@ -104,7 +104,11 @@ static int next_element(py_iterator *me, snug_element *out) {
     snug_error err;
     if (py_enter() < 0)
         return -1;
-    if (!snug_is_tracing(py.recorder) && snug_boundary(py.recorder, &err) != SNUG_OK) {
+    if (snug_is_tracing(py.recorder)) { /* each call has elements of its own: no trace holds them */
+        PyErr_SetNone(py.peek);
+        return -1;
+    }
+    if (snug_boundary(py.recorder, &err) != SNUG_OK) {
         py_raise(&err);
         return -1;
     }

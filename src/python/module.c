@@ -387,6 +387,8 @@ static PyObject *memory_rows(PyObject *self, PyObject *none) {
     snug_memory_row *rows = PyMem_Malloc(MAX * sizeof *rows);
     if (!rows)
         return PyErr_NoMemory();
+    snug_recorder_info info;
+    snug_recorder_tell(py.recorder, &info); /* lets go of what only waits */
     size_t n = snug_engine_memory(py.engine, rows, MAX);
     PyObject *list = PyList_New(0);
     for (size_t i = 0; list && i < n && i < MAX; i++) {

@@ -81,6 +81,7 @@ typedef struct {
     size_t device_budget;               /* of the card's memory; 0: none */
     char wish[32], host_wish[32];       /* budgets for an engine that is not made yet; "": none */
     int exact;                          /* f32 products in f32 */
+    int checks;                         /* results of functions must be finite */
     char folder[512];                   /* of Snug's Python files, with the last slash */
     _Atomic int pass_seconds;           /* a line about a long pass each so many; 0: none */
     _Atomic int pass_told, pass_bars;   /* second of the last line; a bar is drawn already */

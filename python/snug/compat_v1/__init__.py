@@ -37,7 +37,12 @@ def _cross_entropy(_sentinel=None, labels=None, logits=None, dim=-1, name=None, 
     return tf.nn.softmax_cross_entropy_with_logits(labels, logits)
 
 
-_SPECIAL = {"nn.dropout": _dropout, "nn.softmax_cross_entropy_with_logits": _cross_entropy,
+def _xw_plus_b(x, weights, biases, name=None):
+    from snug._lazy import tf
+    return tf.nn.bias_add(tf.matmul(x, weights), biases)
+
+
+_SPECIAL = {"nn.xw_plus_b": _xw_plus_b, "nn.dropout": _dropout, "nn.softmax_cross_entropy_with_logits": _cross_entropy,
             "nn.softmax_cross_entropy_with_logits_v2": _cross_entropy}
 _AS_IS = {"cond", "group", "no_op", "gradients", "Variable", "device", "name_scope", "executing_eagerly", "init_scope"}
 _RENAMED = {"py_func": "numpy_function", "random_normal": "random.normal", "random_uniform": "random.uniform",
@@ -68,6 +73,8 @@ class _Space(types.ModuleType):
 
 def _find(path, name):
     full = f"{path}.{name}" if path else name
+    if full == "io.tf_record_iterator":
+        return _python_io().tf_record_iterator
     if full in _SPECIAL:
         return in_graph(_SPECIAL[full])
     found = None
@@ -88,8 +95,10 @@ def __getattr__(name):
     import importlib
     if name.startswith("__"):
         raise AttributeError(name)
-    if name in ("train", "losses", "layers", "logging", "summary", "initializers"):
+    if name in ("train", "losses", "layers", "logging", "summary", "data", "initializers"):
         return importlib.import_module("snug.compat_v1." + name) if name != "initializers" else _initializers()
+    if name == "python_io":
+        return _python_io()
     if name == "metrics":
         raise AttributeError("tf.compat.v1.metrics is not in Snug: metrics that are operations of a graph; tf.keras.metrics are objects"
                              " that are given the values which a session has run")
@@ -99,6 +108,12 @@ def __getattr__(name):
     found = _find(path, last)
     globals()[name] = found
     return found
+
+
+def _python_io():
+    from snug import _io
+    return types.SimpleNamespace(tf_record_iterator=_io.tf_record_iterator, TFRecordWriter=_io.TFRecordWriter,
+                                 TFRecordOptions=_io.TFRecordOptions)
 
 
 _initial = {"zeros_initializer", "ones_initializer", "constant_initializer", "random_normal_initializer",
@@ -131,19 +146,29 @@ def assign_sub(ref, value, use_locking=None, name=None):
     return ref.assign_sub(value)
 
 
+def disable_resource_variables():
+    _graph._state["by_reference"] = True
+
+
+def enable_resource_variables():
+    _graph._state["by_reference"] = False
+
+
 def disable_v2_behavior():
     _graph.disable_eager_execution()
+    disable_resource_variables()
 
 
 def enable_v2_behavior():
     _graph.enable_eager_execution()
+    enable_resource_variables()
 
 
 def disable_v2_tensorshape():
     pass
 
 
-enable_resource_variables = disable_resource_variables = disable_tensor_equality = enable_v2_tensorshape = disable_v2_tensorshape
+disable_tensor_equality = enable_v2_tensorshape = disable_v2_tensorshape
 disable_control_flow_v2 = enable_control_flow_v2 = disable_v2_tensorshape
 initialize_all_variables = _graph.global_variables_initializer
 

@@ -1,7 +1,7 @@
 """tf.compat.v1.train: optimizers over graphs, decays, the global step."""
 import os
 
-from snug import _graph
+from snug import _C, _graph
 from snug._lazy import tf
 
 
@@ -42,7 +42,7 @@ class Optimizer:
 
 
 class _Update:
-    of_session = True
+    of_session = updates = True
 
     def __init__(self, optimizer, variables, global_step):
         self.optimizer, self.variables, self.global_step = optimizer, variables, global_step
@@ -50,7 +50,7 @@ class _Update:
     def __call__(self, session, grads, rate):
         step = self.optimizer.step_of(session)
         for g, v in zip(grads, self.variables):
-            self.optimizer.update(session, v, g, rate, step)
+            self.optimizer.update(session, v, g, tf.cast(rate, v.dtype) if _C.is_tensor(rate) else rate, step)
         if self.global_step is not None:
             session._variable(self.global_step).assign_add(tf.constant(1, dtype=self.global_step.dtype))
 
@@ -199,7 +199,8 @@ class Saver:
     def save(self, sess, save_path, global_step=None, **ignored):
         import numpy as np
         if global_step is not None:
-            save_path = f"{save_path}-{int(global_step)}"
+            step = sess.run(global_step) if isinstance(global_step, _graph.Symbolic) else global_step
+            save_path = f"{save_path}-{int(step)}"
         os.makedirs(os.path.dirname(save_path) or ".", exist_ok=True)
         np.savez(save_path + ".npz", **dict(zip(self.variables, sess.run(list(self.variables.values())))))
         return save_path
@@ -209,3 +210,9 @@ class Saver:
         with np.load(save_path + ".npz") as file:
             for name, v in self.variables.items():
                 sess._write(v, file[name])
+
+
+def __getattr__(name):
+    """What TensorFlow 2 has under the same name: examples, checkpoints."""
+    from snug import _names
+    return _names.find("train", name)

@@ -44,10 +44,19 @@ def _sequential(layer, x, training):
 
 
 def _engine(layer, x, training):
-    """A layer of the engine's that has no weights: each worker makes one like it. Those of pictures take one as well as a batch."""
-    from snug.keras.layers import _Built, _OF_PICTURES
+    from snug.keras.layers import _Built
     if type(layer).call is not _Built.call or layer._own:
         raise Peek
+    return _repeated(layer, x, training)
+
+
+def _random_crop(layer, x, training):
+    return _repeated(layer, x, True) if training is None or training else _float(layer, x)
+
+
+def _repeated(layer, x, training):
+    """A layer of the engine's that has no weights: each worker makes one like it. Those of pictures take one as well as a batch."""
+    from snug.keras.layers import _OF_PICTURES
     name, config = layer._engine_words()
     single = name in _OF_PICTURES and x.shape.rank == 3
     if name in _OF_PICTURES and x.shape.rank is None:
@@ -60,7 +69,8 @@ def _engine(layer, x, training):
     return tf.squeeze(y, 0) if single else y
 
 
-_KNOWN = {"Normalization": _normalization, "CenterCrop": _crop, "Rescaling": _rescaling, "Resizing": _resizing, "Sequential": _sequential}
+_KNOWN = {"Normalization": _normalization, "CenterCrop": _crop, "RandomCrop": _random_crop, "Rescaling": _rescaling, "Resizing": _resizing,
+          "Sequential": _sequential}
 
 
 def looked_up(layer, x):

@@ -189,6 +189,8 @@ class Stream:
         elif self.goes_on and self.open is None:
             self.open = iter(self.source)
         n = 0
+        if hasattr(self.source, "on_epoch_begin"):
+            self.source.on_epoch_begin()
         stream = self.open if self.open is not None else self._fresh()
         for batch in stream:
             yield tuple(_convert(b) for b in _triple(batch))

@@ -44,7 +44,7 @@ class _Hashed(Layer):
 
     def _texts(self, values):
         values = tf.convert_to_tensor(values)
-        return values if values.dtype == tf.string else tf.as_string(values)
+        return values if values.dtype == tf.string else tf.as_string(tf.cast(values, "int64") if values.dtype.is_floating else values)
 
     def get_config(self):
         return {**super().get_config(), "num_bins": self.num_bins, "output_mode": self.output_mode}
@@ -52,20 +52,25 @@ class _Hashed(Layer):
 
 class Hashing(_Hashed):
     def __init__(self, num_bins, mask_value=None, salt=None, output_mode="int", sparse=False, **kwargs):
-        if salt is not None:
-            raise NotImplementedError("Hashing(salt=...) is another hash, which is not in Snug; leave salt out")
         super().__init__(num_bins, output_mode, sparse, **kwargs)
+        if salt is not None and not isinstance(salt, int) and not (isinstance(salt, (tuple, list)) and len(salt) == 2):
+            raise ValueError("The `salt` argument for `Hashing` can only be a tuple of size 2 integers, or a single integer. Received:"
+                             f" salt={salt}.")
         self.mask_value = mask_value
+        self.salt = [salt, salt] if isinstance(salt, int) else salt and list(salt)
 
     def call(self, inputs):
         texts, masked = self._texts(inputs), self.mask_value is not None and self.num_bins > 1
-        bins = tf.strings.to_hash_bucket_fast(texts, self.num_bins - masked)
+        if self.salt is None:
+            bins = tf.strings.to_hash_bucket_fast(texts, self.num_bins - masked)
+        else:
+            bins = tf.strings.to_hash_bucket_strong(texts, self.num_bins - masked, key=self.salt)
         if masked:
             bins = tf.where(tf.equal(texts, str(self.mask_value)), tf.zeros_like(bins), bins + 1)
         return self._written(bins)
 
     def get_config(self):
-        return {**super().get_config(), "mask_value": self.mask_value, "salt": None}
+        return {**super().get_config(), "mask_value": self.mask_value, "salt": self.salt}
 
 
 class HashedCrossing(_Hashed):

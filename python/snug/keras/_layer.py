@@ -1,12 +1,13 @@
 """keras.Layer: names, weights, building, calling. What a built-in layer computes is in C (_C.Layer); a custom one has `call`."""
 import contextlib
+import functools
 import inspect
 import threading
 import warnings
 
 from snug import _C, _nest, _train
 from snug._types import as_dtype
-from snug.keras import _symbolic
+from snug.keras import _symbolic, backend, metrics, regularizers
 from snug.keras._names import auto_name, snake
 from snug.keras._symbolic import KerasTensor, Node
 from snug.keras._variable import KerasVariable
@@ -42,9 +43,24 @@ def _check_spec(layer, specs, inputs):
                                  f" shape {tuple(x.shape)}")
 
 
+def _that_builds(build):
+    """A build of the user's, after which the layer is built whoever called it."""
+    @functools.wraps(build)
+    def made(self, *args, **kwargs):
+        result = build(self, *args, **kwargs)
+        self.__dict__["built"] = True
+        return result
+    return made
+
+
 class Layer:
     _own_graph = False      # a model: its layers are listed, its call is its own
     _makes_masks = True     # where it has a compute_mask of its own, it is asked
+
+    def __init_subclass__(cls, **kwargs):
+        super().__init_subclass__(**kwargs)
+        if "build" in cls.__dict__ and not cls.__module__.startswith("snug."):
+            cls.build = _that_builds(cls.__dict__["build"])
 
     def __new__(cls, *args, **kwargs):
         self = object.__new__(cls)
@@ -54,22 +70,25 @@ class Layer:
 
     def __init__(self, *, activity_regularizer=None, trainable=True, dtype=None, autocast=True, name=None, **kwargs):
         self._ready()
-        shape = kwargs.pop("input_shape", None)
-        if "input_dim" in kwargs:
-            shape = (kwargs.pop("input_dim"),)
-        batch = kwargs.pop("batch_size", None)
-        batch_shape = kwargs.pop("batch_input_shape", kwargs.pop("batch_shape", None))
-        if shape is not None:
-            batch_shape = (batch, *(shape if isinstance(shape, (tuple, list)) else (shape,)))
+        d = self.__dict__       # nothing here is tracked
+        if kwargs:
+            d["_batch_input_shape"] = _take_batch_shape(kwargs)
         if kwargs:
             raise ValueError(f"Unrecognized keyword arguments passed to {type(self).__name__}: {kwargs}")
-        self._batch_input_shape = batch_shape
+        if dtype is not None:
+            d["_dtype"] = self._take_policy(dtype)
+        d["_name"] = name or auto_name(snake(type(self).__name__))
+        d["_trainable"] = bool(trainable)
+        d["activity_regularizer"] = regularizers.get(activity_regularizer)
+
+    def _take_policy(self, dtype):
+        """The dtype of a layer for which one was given, by name, as a policy or as a policy's configuration."""
+        from snug.keras.mixed_precision import Policy
         dtype = dtype["config"]["name"] if isinstance(dtype, dict) else dtype
-        self._name = name or auto_name(snake(type(self).__name__))
-        self._dtype = as_dtype(dtype if dtype is not None else _floatx()) if not hasattr(dtype, "compute_dtype") else as_dtype(dtype.variable_dtype)
-        self._trainable = bool(trainable)
-        from snug.keras import regularizers
-        self.activity_regularizer = regularizers.get(activity_regularizer)
+        if isinstance(dtype, str) and dtype.startswith("mixed_"):
+            dtype = Policy(dtype)
+        self.__dict__["_policy"] = dtype.name if isinstance(dtype, Policy) else None
+        return as_dtype(dtype.variable_dtype if isinstance(dtype, Policy) else dtype)
 
     def _ready(self):
         """What tracking needs, before anything is set: subclasses may set attributes first."""
@@ -77,8 +96,8 @@ class Layer:
         if "_layers" not in d:
             d.update(_layers=[], _own=[], _metrics=[], _added=[], _nodes=[], built=False, input_spec=None,
                      supports_masking=type(self).compute_mask is not Layer.compute_mask,
-                     _trainable=True, _name=None, _dtype=as_dtype(_floatx()), _in_call=False, activity_regularizer=None,
-                     _batch_input_shape=None, stateful=False)
+                     _trainable=True, _name=None, _dtype=as_dtype(backend.floatx()), _in_call=False, activity_regularizer=None,
+                     _batch_input_shape=None, stateful=False, _policy=backend._state.get("mixed"))
 
     # --- tracking ---------------------------------------------------------------------------------
     def __setattr__(self, name, value):
@@ -113,7 +132,7 @@ class Layer:
         """Layers right below, those appended to lists later included. Asked of every layer at every step: numbers and
         names, of which most containers are made, are passed over without a call."""
         for name, value in list(self.__dict__.items()):
-            if isinstance(value, (list, tuple, dict)) and name not in _TRACKED:
+            if type(value) not in _PLAIN and isinstance(value, (list, tuple, dict)) and name not in _TRACKED:
                 for part in value.values() if isinstance(value, dict) else value:
                     if type(part) not in _PLAIN:
                         self._track(part)
@@ -141,7 +160,7 @@ class Layer:
     @property
     def dtype_policy(self):
         from snug.keras import mixed_precision
-        return mixed_precision.Policy(self._dtype.name)
+        return mixed_precision.Policy(self._policy or self._dtype.name)
 
     @property
     def trainable(self):
@@ -216,6 +235,9 @@ class Layer:
             v.assign(value)
 
     def count_params(self):
+        if not self.built:
+            raise ValueError(f"You tried to call `count_params` on layer '{self.name}', but the layer isn't built. You can build it manually"
+                             f" via: `layer.build(input_shape)`.")
         total = 0
         for v in self.weights:
             n = 1
@@ -226,7 +248,7 @@ class Layer:
 
     def add_weight(self, shape=None, initializer=None, dtype=None, trainable=True, autocast=True, regularizer=None, constraint=None,
                    aggregation="none", overwrite_with_gradient=False, name=None, **ignored):
-        from snug.keras import constraints, initializers, regularizers
+        from snug.keras import constraints, initializers
         self._ready()
         if isinstance(shape, str):
             shape, name = initializer if not isinstance(initializer, str) else (), shape
@@ -319,6 +341,7 @@ class Layer:
     def _symbolic_call(self, args, kwargs):
         self._build_for(args, kwargs)
         if type(self).compute_output_shape is not Layer.compute_output_shape and len(args) == 1:
+            self._make_inner(args, kwargs)
             shape = self.compute_output_shape(_symbolic._map(lambda t: tuple(t.shape), args[0]))
             dtype = self._dtype
             outputs = KerasTensor(shape, dtype) if isinstance(shape, tuple) else [KerasTensor(s, dtype) for s in shape]
@@ -328,9 +351,15 @@ class Layer:
         self._nodes.append(Node(self, args, kwargs, outputs))
         return outputs
 
+    def _make_inner(self, args, kwargs):
+        """Who says what shape it gives is called all the same, where layers of its own have no variables yet and it has no `build`."""
+        if type(self).build is Layer.build and not all(inner.built for inner in self._layers):
+            with contextlib.suppress(Exception):        # the first call with values says what is wrong
+                _symbolic.infer(self._plain_call, args, kwargs)
+
     def _mask_symbolic(self, args, outputs):
         """Masks of what a symbolic call gives, where there will be one."""
-        masks = _symbolic._map(lambda t: getattr(t, "_keras_mask", None), args[0]) if args else None
+        masks = _symbolic._map(_mask_of, args[0]) if args else None
         own, has_mask = type(self).compute_mask is not Layer.compute_mask, any(m is not None for m in _nest.flatten(masks))
         if not self.supports_masking or not args or not (has_mask or own and self._makes_masks):
             return
@@ -345,6 +374,8 @@ class Layer:
         self._ready()
         if not self._name:
             raise RuntimeError(f"In layer '{type(self).__name__}', you forgot to call `super().__init__()` in the `__init__()` method.")
+        if not args and "inputs" in kwargs:         # the first one by its name
+            args = (kwargs.pop("inputs"),)
         if _C.is_capturing() and args and hasattr(args[0], "_slot"):
             from snug.keras import _captured
             return _captured.call(self, args, kwargs, getattr(_here, "training", None))
@@ -360,7 +391,7 @@ class Layer:
         if inside is not self:
             _here.path, _here.inside = above + self._name + "/", self
         try:
-            return self._symbolic_call(args, kwargs) if _symbolic.is_symbolic(list(args), kwargs) else self._run(args, kwargs)
+            return self._symbolic_call(args, kwargs) if _symbolic.is_symbolic(args, kwargs) else self._run(args, kwargs)
         finally:
             _here.path, _here.inside = above, inside
 
@@ -384,8 +415,9 @@ class Layer:
             kwargs = {**kwargs, "training": training}
         elif "training" in kwargs and "training" not in accepts:
             kwargs = {k: v for k, v in kwargs.items() if k != "training"}
-        masks = _symbolic._map(lambda t: getattr(t, "_keras_mask", None), args[0]) if args else None
-        if "mask" in accepts and kwargs.get("mask") is None and any(m is not None for m in _nest.flatten(masks)):
+        masks = _symbolic._map(_mask_of, args[0]) if args else None
+        has_mask = masks is not None and any(m is not None for m in _nest.flatten(masks))
+        if "mask" in accepts and kwargs.get("mask") is None and has_mask:
             kwargs = {**kwargs, "mask": masks}
         self._build_for(args, {k: v for k, v in kwargs.items() if k not in ("training", "mask")})
         if _train.PENDING:                          # a checkpoint was read before there were weights
@@ -398,7 +430,6 @@ class Layer:
         if self.activity_regularizer is not None:
             for t in _nest.flatten(outputs):
                 self.add_loss(self.activity_regularizer(t))
-        has_mask = any(m is not None for m in _nest.flatten(masks))
         if self.supports_masking and args and (has_mask or self._makes_masks and type(self).compute_mask is not Layer.compute_mask):
             self._set_mask(outputs, self.compute_mask(args[0], masks if has_mask else None))
         elif has_mask:
@@ -423,9 +454,41 @@ class Layer:
     def call(self, *args, **kwargs):
         raise NotImplementedError(f"Layer {type(self).__name__} does not have a `call()` method implemented.")
 
+    # --- files: what a class of the user's may have in another way ---------------------------------
+    def save_own_variables(self, store):
+        for i, v in enumerate(self._own):
+            store[str(i)] = v.numpy()
+
+    def load_own_variables(self, store):
+        if len(store) != len(self._own):
+            raise ValueError(f"Layer '{self.name}' expected {len(self._own)} variables, but received {len(store)} variables during loading."
+                             f" Expected: {[v.name for v in self._own]}")
+        for i, v in enumerate(self._own):
+            v.assign(store[str(i)])
+
+    def save_assets(self, dir):
+        """Nothing: a layer is its configuration and its variables."""
+
+    def load_assets(self, dir):
+        """See save_assets."""
+
+    def get_build_config(self):
+        shape = self.__dict__.get("_build_shape")
+        return None if shape is None else {"input_shape": shape}
+
+    def build_from_config(self, config):
+        if config and "input_shape" in config:
+            self.build(config["input_shape"])
+
+    def __deepcopy__(self, memo):
+        memo[id(self)] = made = type(self).from_config(self.get_config())
+        _build_like(made, self)
+        made.set_weights(self.get_weights())
+        return made
+
     # --- configurations ---------------------------------------------------------------------------
     def get_config(self):
-        policy = {"module": "keras", "class_name": "DTypePolicy", "config": {"name": self.dtype}, "registered_name": None}
+        policy = {"module": "keras", "class_name": "DTypePolicy", "config": {"name": self._policy or self.dtype}, "registered_name": None}
         config = {"trainable": self.trainable, "dtype": policy}
         if "_given" in self.__dict__ and type(self).__init__ is not Layer.__init__ and type(self).get_config is Layer.get_config:
             return {**self._given_settings(), **config}
@@ -439,7 +502,9 @@ class Layer:
         bound.apply_defaults()
         given = {}
         for name, value in list(bound.arguments.items())[1:]:
-            given.update(value if bound.signature.parameters[name].kind is inspect.Parameter.VAR_KEYWORD else {name: value})
+            kind = bound.signature.parameters[name].kind
+            if kind is not inspect.Parameter.VAR_POSITIONAL:
+                given.update(value if kind is inspect.Parameter.VAR_KEYWORD else {name: value})
         try:
             _serial.to_config(given)
         except TypeError:
@@ -499,13 +564,13 @@ def within(layer):
 
 def _built_for(inputs):
     """The shapes a layer is built for; within fit and evaluate the batch is open, as Keras has it."""
-    from snug.keras import metrics
     is_open = metrics._in_step[1]
 
     def head(t):
-        shape = tuple(t.shape) if hasattr(t, "shape") else None
+        shape = getattr(t, "shape", None)
+        shape = tuple(shape) if shape is not None else None
         return (None, *shape[1:]) if is_open and shape else shape
-    return head(inputs) if hasattr(inputs, "shape") else _symbolic._map(head, inputs)
+    return _symbolic._map(head, inputs)
 
 
 _PLAIN = frozenset((int, float, str, bool, type(None)))
@@ -516,9 +581,29 @@ def _is_metric(value):
     return getattr(type(value), "_is_keras_metric", False)
 
 
-def _floatx():
-    from snug.keras import backend
-    return backend.floatx()
+def _build_like(made, layer):
+    """Builds a layer, and those below, for the shapes that another of the same configuration was built for."""
+    if layer.built and layer.__dict__.get("_build_shape") is not None:
+        made.build(layer._build_shape)
+    for new, old in zip(made._all_layers(), layer._all_layers()):
+        if not new.built:
+            _build_like(new, old)
+
+
+def _mask_of(tensor):
+    return getattr(tensor, "_keras_mask", None)
+
+
+def _take_batch_shape(kwargs):
+    """What input_shape= and its older spellings say of the first layer's input."""
+    shape = kwargs.pop("input_shape", None)
+    if "input_dim" in kwargs:
+        shape = (kwargs.pop("input_dim"),)
+    batch = kwargs.pop("batch_size", None)
+    batch_shape = kwargs.pop("batch_input_shape", kwargs.pop("batch_shape", None))
+    if shape is None:
+        return batch_shape
+    return (batch, *(shape if isinstance(shape, (tuple, list)) else (shape,)))
 
 
 def _as_tensor(x, layer):

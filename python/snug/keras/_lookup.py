@@ -4,6 +4,7 @@ import re
 
 from snug import _C
 from snug._lazy import tf
+from snug.keras import _symbolic
 from snug.keras._layer import Layer
 from snug.keras._symbolic import KerasTensor, Node
 
@@ -133,17 +134,31 @@ class _Lookup(Layer):
     # --- looking up -----------------------------------------------------------------------------------
     def _ids(self, a):
         import numpy as np
-        if not self._tokens and not self.num_oov_indices:
-            raise RuntimeError(f"{type(self).__name__} has no vocabulary; call adapt(), or give one")
-        unknown = self.num_oov_indices and (1 if self.mask_token is not None and self.output_mode == "int" else 0)
+        self._require_table()
+        values = [self._token(v) for v in a.ravel()]
+        unknown = sorted({v for v in values if v not in self._index}, key=str)
+        if unknown and _symbolic.STANDING_IN[0]:
+            return np.zeros(a.shape, "int64")
+        if unknown and not self.num_oov_indices:
+            raise tf.errors.InvalidArgumentError(None, None, f"When `num_oov_indices=0` all inputs should be in vocabulary, found OOV"
+                                                 f" values {unknown}, consider setting `num_oov_indices=1`.")
+        first = self.mask_token is not None and self.output_mode == "int"
+        index = {**self._index, **{v: first + n for v, n in zip(unknown, self._unknown(unknown))}} if unknown else self._index
+        return np.array([index[v] for v in values], "int64").reshape(a.shape)
 
-        def one(v):
-            found = self._index.get(self._token(v))
-            if found is None and not self.num_oov_indices:
-                raise tf.errors.InvalidArgumentError(None, None, f"When `num_oov_indices=0` all inputs should be in vocabulary, found OOV"
-                                                     f" values [{v!r}], consider setting `num_oov_indices=1`.")
-            return unknown if found is None else found
-        return np.array([one(v) for v in a.ravel()], "int64").reshape(a.shape)
+    def _require_table(self):
+        if not self._tokens:
+            raise tf.errors.FailedPreconditionError(None, None, f"Table not initialized: {type(self).__name__} has no vocabulary; call adapt(),"
+                                                    " or give one")
+
+    def _unknown(self, values):
+        """Which of the unknown ones each is: numbers in turn, texts by TensorFlow's hash."""
+        n = self.num_oov_indices
+        if n == 1:
+            return [0] * len(values)
+        if not isinstance(values[0], str):
+            return [v % n for v in values]
+        return [int(k) for k in tf.strings.to_hash_bucket_fast(values, n).numpy()]
 
     def _counted(self, ids):
         """Rows of ids as vectors of the vocabulary's size."""
@@ -179,7 +194,7 @@ class _Lookup(Layer):
     def call(self, inputs):
         from snug._ragged import RaggedTensor
         if isinstance(inputs, RaggedTensor):
-            return RaggedTensor([_values(self.call(row)) for row in inputs], "string" if self.invert else "int64")
+            return inputs.with_flat_values(self.call(inputs.flat_values))
         if self.invert:
             return self._inverted(_array(inputs))
         ids = self._ids(_array(inputs))
@@ -261,6 +276,7 @@ class TextVectorization(_Lookup):
 
     def call(self, inputs):
         import numpy as np
+        self._require_table()
         a = _array(inputs)
         rows = self._rows(a)
         if self.output_mode != "int":
@@ -271,8 +287,8 @@ class TextVectorization(_Lookup):
             out = self._counted(ids)
             return out[0] if a.ndim == 0 else out
         if self.ragged and a.ndim:
-            from snug._ragged import RaggedTensor
-            return RaggedTensor([[self._index.get(w, 1) for w in words[:self.output_sequence_length]] for words in rows], "int64")
+            from snug._ragged import constant
+            return constant([[self._index.get(w, 1) for w in words[:self.output_sequence_length]] for words in rows], "int64")
         width = self.output_sequence_length or max([len(r) for r in rows] + [0])
         ids = np.zeros((len(rows), width), "int64")
         for row, words in zip(ids, rows):

@@ -74,8 +74,7 @@ class Model(Trainer, Layer):
 
     # --- files ------------------------------------------------------------------------------------
     def to_json(self, **kwargs):
-        from snug.keras import __version__
-        return json.dumps({**_serial.serialize_keras_object(self), "keras_version": __version__, "backend": "tensorflow"}, **kwargs)
+        return json.dumps(_serial.serialize_keras_object(self), **kwargs)
 
     def save_weights(self, filepath, overwrite=True, max_shard_size=None, **ignored):
         from snug.keras import _saving
@@ -275,6 +274,9 @@ class Functional(Model):
         return Layer.__call__(self, inputs, *args, **kwargs)
 
     # --- configuration ----------------------------------------------------------------------------
+    def get_build_config(self):
+        return {"input_shape": None}        # the inputs' layers say it
+
     def get_config(self):
         numbers, layers = {}, []
         for t in self._flat_inputs:
@@ -472,7 +474,8 @@ class Sequential(Model):
             self._connect(x, self._stack)
 
     def _build_for(self, args, kwargs):
-        if self._functional is None and args and hasattr(args[0], "shape"):
+        from snug.keras import layers as kl
+        if self._functional is None and args and hasattr(args[0], "shape") and not kl.is_single_picture(self._stack, args[0]):
             self.build(_layer._built_for(args[0]))
 
     @property
@@ -507,9 +510,12 @@ class Sequential(Model):
             input_shape = layer.compute_output_shape(input_shape)
         return input_shape
 
+    def get_build_config(self):
+        return Layer.get_build_config(self) if self._functional is None else {"input_shape": self._functional.inputs[0].shape}
+
     def get_config(self):
         rows = [_serial.serialize_keras_object(layer) for layer in self._stack]
-        config = {"name": self.name, "trainable": self.trainable, "layers": rows}
+        config = {"name": self.name, "trainable": self.trainable, "dtype": Layer.get_config(self)["dtype"], "layers": rows}
         if self._functional is not None:
             config["build_input_shape"] = list(self._functional.inputs[0].shape)
         return config
@@ -529,11 +535,15 @@ class Sequential(Model):
 
 
 def model_from_json(text, custom_objects=None):
-    return _serial.deserialize_keras_object(json.loads(text), custom_objects)
+    return model_from_config(json.loads(text), custom_objects)
 
 
 def model_from_config(config, custom_objects=None):
-    return _serial.deserialize_keras_object(config, custom_objects)
+    model = _serial.deserialize_keras_object(config, custom_objects)
+    if config.get("compile_config"):
+        with _serial.custom_object_scope(custom_objects):
+            model.compile_from_config(config["compile_config"])
+    return model
 
 
 def clone_model(model, input_tensors=None, clone_function=None, call_function=None, recursive=False):

@@ -1,10 +1,12 @@
 """Automatic names: dense, dense_1, ...; and what clear_session forgets."""
+import functools
 import re
 
 _counts = {}
 _SNAKE = (re.compile(r"(.)([A-Z][a-z]+)"), re.compile(r"([a-z])([A-Z])"))
 
 
+@functools.lru_cache(512)
 def snake(name):
     name = re.sub(r"\W+", "", name)
     for pattern in _SNAKE:

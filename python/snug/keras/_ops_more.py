@@ -1,6 +1,7 @@
 """keras.ops that are a few others of the table."""
 import math
 
+from snug import _C
 from snug._lazy import tf
 
 
@@ -70,6 +71,27 @@ def kaiser(x, beta):
 
 
 # --- making, cutting, ordering --------------------------------------------------------------------------
+def linspace(start, stop, num=50, endpoint=True, retstep=False, dtype=None, axis=0):
+    """The table's, where both ends are numbers; of tensors its points are a tensor, too, so that nobody has to look at them."""
+    if retstep or axis != 0 or not (_C.is_tensor(start) or _C.is_tensor(stop)):
+        return _C.function("keras.ops.linspace")(start, stop, num, endpoint=endpoint, retstep=retstep, dtype=dtype, axis=axis)
+    start, stop = (_float(tf.convert_to_tensor(v)) for v in (start, stop))
+    if len(start.shape) or len(stop.shape):
+        return _C.function("keras.ops.linspace")(start, stop, num, endpoint=endpoint, dtype=dtype, axis=axis)
+    made = start + (stop - start) * (tf.cast(tf.range(num), start.dtype) / max(num - 1 if endpoint else num, 1))
+    return made if dtype is None else tf.cast(made, dtype)
+
+
+def nonzero(x):
+    """Indices for each axis, in a list also where there is one."""
+    found = _C.function("keras.ops.nonzero")(x)
+    return [found] if _C.is_tensor(found) else list(found)
+
+
+# Of the same name as a row of the table, which they go on to.
+OVER = ("linspace", "nonzero")
+
+
 def logspace(start, stop, num=50, endpoint=True, base=10, dtype=None, axis=0):
     powers = _op("linspace")(start, stop, num, endpoint=endpoint, dtype=dtype, axis=axis)
     return tf.pow(tf.cast(base, powers.dtype), powers)
@@ -356,6 +378,13 @@ def stft(x, sequence_length, sequence_stride, fft_length, window="hann", center=
     return _pair(tf.signal.rfft(frames, [fft_length]))
 
 
+def angle(x):
+    from snug import _complex
+    if not _complex.is_complex(x):
+        return _complex.angle(_float(x))
+    return tf.cast(_complex.angle(tf.convert_to_tensor(x)), "float32")
+
+
 # --- matrices -------------------------------------------------------------------------------------------
 def logdet(x):
     return tf.linalg.slogdet(x)[1]
@@ -372,6 +401,15 @@ def cholesky_inverse(x, upper=False):
     return tf.linalg.cholesky_solve(x, tf.eye(x.shape[-1], dtype=x.dtype))
 
 
+def lu_factor(x):
+    x = _float(x)
+    if len(x.shape) < 2 or x.shape[-1] != x.shape[-2]:
+        raise ValueError(f"LU decomposition failed: Expected a square matrix. Received non-square input with shape {tuple(x.shape)}. LU"
+                         " decomposition is only supported for square matrices in Tensorflow.")
+    both, order = tf.linalg.lu(x)
+    return both, tf.argsort(order)
+
+
 # --- windows over pictures ------------------------------------------------------------------------------
 def _adaptive(inputs, output_size, data_format, reduce):
     """Each cell of the output over its share of the input, along each axis that is neither the batch's nor the channels'."""
@@ -383,6 +421,44 @@ def _adaptive(inputs, output_size, data_format, reduce):
         parts = [reduce(cut(i * n // size, -(-(i + 1) * n // size)), axis=axis, keepdims=True) for i in range(size)]
         x = tf.concat(parts, axis)
     return x
+
+
+def _two(n):
+    return (n, n) if isinstance(n, int) else tuple(n)
+
+
+def _windows(extents, kernel_size, dilation, padding, stride):
+    """Of an axis each: (the kernel's size, its dilation, padding, stride, how many windows there are)."""
+    made = []
+    for n, k, d, p, s in zip(extents, _two(kernel_size), _two(dilation), _two(padding), _two(stride)):
+        made.append((k, d, p, s, (n + 2 * p - d * (k - 1) - 1) // s + 1))
+    return made
+
+
+def unfold(x, kernel_size, dilation=1, padding=0, stride=1):
+    x = tf.convert_to_tensor(x)
+    (kh, dh, ph, sh, nh), (kw, dw, pw, sw, nw) = _windows(x.shape[2:], kernel_size, dilation, padding, stride)
+    padded = tf.pad(x, [[0, 0], [0, 0], [ph, ph], [pw, pw]])
+    parts = [padded[:, :, i * dh:i * dh + (nh - 1) * sh + 1:sh, j * dw:j * dw + (nw - 1) * sw + 1:sw] for i in range(kh) for j in range(kw)]
+    return tf.reshape(tf.stack(parts, axis=2), (-1, x.shape[1] * kh * kw, nh * nw))
+
+
+def fold(x, output_size, kernel_size, dilation=1, padding=0, stride=1):
+    """Each window's numbers are added where unfold would have taken them from."""
+    x, (height, width) = tf.convert_to_tensor(x), _two(output_size)
+    (kh, dh, ph, sh, nh), (kw, dw, pw, sw, nw) = _windows((height, width), kernel_size, dilation, padding, stride)
+    channels = x.shape[1] // (kh * kw)
+    apart = tf.pad(tf.reshape(x, (-1, channels, kh, kw, nh, 1, nw, 1)), [[0, 0]] * 5 + [[0, sh - 1], [0, 0], [0, sw - 1]])
+    apart = tf.reshape(apart, (-1, channels, kh, kw, nh * sh, nw * sw))[..., :(nh - 1) * sh + 1, :(nw - 1) * sw + 1]
+    whole = (height + 2 * ph, width + 2 * pw)
+    total = None
+    for i in range(kh):
+        for j in range(kw):
+            part = apart[:, :, i, j]
+            room = [[at, n - at - size] for at, n, size in zip((i * dh, j * dw), whole, part.shape[2:])]
+            part = tf.pad(part, [[0, 0], [0, 0]] + room)
+            total = part if total is None else total + part
+    return total[:, :, ph:ph + height, pw:pw + width]
 
 
 def adaptive_average_pool(inputs, output_size, data_format=None):

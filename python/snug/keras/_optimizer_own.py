@@ -1,5 +1,6 @@
 """keras.optimizers.Optimizer as a base of one's own: update_step is Python's, its variables and sums are recorded like any others."""
 import re
+import warnings
 
 from snug import _C, _function
 from snug._lazy import tf
@@ -9,22 +10,52 @@ from snug.keras._variable import KerasVariable
 from snug.keras.schedules import LearningRateSchedule
 
 
+def check_kwargs(kwargs):
+    """What is no argument of any optimizer: `decay` of older scripts is passed over aloud, anything else refused."""
+    if kwargs.pop("decay", None) is not None:
+        warnings.warn("Argument `decay` is no longer supported and will be ignored.", stacklevel=3)
+    if kwargs:
+        raise ValueError(f"Argument(s) not recognized: {kwargs}")
+
+
+def check_settings(values):
+    momentum, often = values.get("ema_momentum"), values.get("ema_overwrite_frequency")
+    if values.get("use_ema") and not 0 <= momentum <= 1:
+        raise ValueError(f"`ema_momentum` must be in the range [0, 1]. Received: ema_momentum={momentum}")
+    if values.get("use_ema") and often and (not isinstance(often, int) or often < 1):
+        raise ValueError(f"`ema_overwrite_frequency` must be an integer >= 1 or None. Received: ema_overwrite_frequency={often}")
+    clips = {n: values.get(n) for n in ("clipnorm", "clipvalue", "global_clipnorm")}
+    if sum(v is not None for v in clips.values()) > 1:
+        raise ValueError("Only one of `clipnorm`, `clipvalue` and `global_clipnorm` can be set. Received: "
+                         + ", ".join(f"{n}={v}" for n, v in clips.items()))
+
+
+def divided(gradient, by):
+    """A gradient by a scale; rows of lookups stay rows."""
+    from snug._variable import IndexedSlices
+    if isinstance(gradient, IndexedSlices):
+        return gradient.with_values(divided(gradient.values, by))
+    gradient = tf.convert_to_tensor(gradient)
+    return gradient / tf.cast(by, gradient.dtype)
+
+
 class Optimizer:
     _keras_module = "keras.optimizers"
     _c = None                   # no optimizer of the engine's
+    loss_scale_factor = None
 
     def __init__(self, learning_rate=0.001, weight_decay=None, clipnorm=None, clipvalue=None, global_clipnorm=None, use_ema=False,
                  ema_momentum=0.99, ema_overwrite_frequency=None, loss_scale_factor=None, gradient_accumulation_steps=None, name=None,
                  **kwargs):
-        if kwargs:
-            raise ValueError(f"Argument(s) not recognized: {kwargs}")
-        if use_ema or gradient_accumulation_steps:
-            raise NotImplementedError(f"{type(self).__name__}: an optimizer whose update is written in Python has neither use_ema nor"
+        check_kwargs(kwargs)
+        if gradient_accumulation_steps:
+            raise NotImplementedError(f"{type(self).__name__}: an optimizer whose update is written in Python has no"
                                       " gradient_accumulation_steps in Snug; those of keras.optimizers have")
         self.name = name or auto_name(snake(type(self).__name__))
         self.weight_decay, self.clipnorm, self.clipvalue, self.global_clipnorm = weight_decay, clipnorm, clipvalue, global_clipnorm
         self.use_ema, self.ema_momentum, self.ema_overwrite_frequency = use_ema, ema_momentum, ema_overwrite_frequency
         self.loss_scale_factor, self.gradient_accumulation_steps = loss_scale_factor, gradient_accumulation_steps
+        check_settings(vars(self))
         self.built, self._own, self._places, self._variables_seen = False, [], {}, []
         if callable(learning_rate) and not isinstance(learning_rate, LearningRateSchedule):
             learning_rate = learning_rate()
@@ -53,6 +84,9 @@ class Optimizer:
         else:
             self._learning_rate.assign(float(value))
 
+    def _updates_next(self):
+        return True
+
     def _before_step(self):
         """The rate of this step, where Python knows it; a trace asks at each call."""
         if self._schedule is not None and _C.is_tracing():
@@ -71,6 +105,8 @@ class Optimizer:
     def build(self, variables):
         self._places = {id(v): i for i, v in enumerate(variables)}
         self._variables_seen = list(variables)
+        if self.use_ema:
+            self._model_variables_moving_average = self.add_optimizer_variables(variables, "average")
         self.built = True
 
     def _build_whole(self, variables):
@@ -111,6 +147,13 @@ class Optimizer:
         variable.assign_sub(value)
 
     # --- steps ------------------------------------------------------------------------------------
+    def scale_loss(self, loss):
+        return loss if self.loss_scale_factor is None else loss * self.loss_scale_factor
+
+    def _unscaled(self, grads):
+        scale = self.loss_scale_factor
+        return grads if scale is None else [None if g is None else divided(g, scale) for g in grads]
+
     def apply_gradients(self, grads_and_vars, **ignored):
         pairs = list(grads_and_vars)
         return self.apply([g for g, _ in pairs], [v for _, v in pairs])
@@ -119,7 +162,7 @@ class Optimizer:
         variables = list(trainable_variables if trainable_variables is not None else self._variables_seen)
         if not self.built:
             self._build_whole(variables)
-        pairs = [(tf.convert_to_tensor(g), v) for g, v in zip(grads, variables) if g is not None]
+        pairs = [(tf.convert_to_tensor(g), v) for g, v in zip(self._unscaled(grads), variables) if g is not None]
         if not pairs:
             raise ValueError("No gradients provided for any variable.")
         self._before_step()
@@ -129,6 +172,8 @@ class Optimizer:
         rate = self._learning_rate.read_value()
         for g, v in zip(clipped, kept):
             self.update_step(g, v, rate)
+        if self.use_ema:
+            self._follow()
         self._iterations.assign_add(1)
         for v in kept:
             if getattr(v, "constraint", None) is not None:
@@ -138,6 +183,20 @@ class Optimizer:
             if not _tape.ACTIVE:
                 _C.boundary()
         return self._iterations
+
+    def _follow(self):
+        """The averages of use_ema: the first step's is the variable itself; now and then they take the variables' places."""
+        momentum = tf.cast(tf.not_equal(self._iterations, 0), "float32") * self.ema_momentum
+        often = self.ema_overwrite_frequency
+        for v, average in self._averages():
+            now = tf.cast(momentum, v.dtype)
+            average.assign(now * average + (1 - now) * v)
+            if often:
+                v.assign(tf.where(tf.equal((self._iterations + 1) % often, 0), average.read_value(), v.read_value()))
+
+    def _averages(self):
+        """[(variable, its average)]; None: there are none, or none yet."""
+        return list(zip(self._variables_seen, self._model_variables_moving_average)) if self.use_ema and self.built else None
 
     def _clipped(self, grads):
         if self.clipnorm:
@@ -162,7 +221,9 @@ class Optimizer:
         raise NotImplementedError("An optimizer must implement `update_step(gradient, variable, learning_rate)`")
 
     def finalize_variable_values(self, var_list):
-        """Nothing waits: there are no averages."""
+        """The averages of use_ema become the variables' values."""
+        for v, average in self._averages() or ():
+            v.assign(average)
 
     def minimize(self, loss, var_list, tape=None, **ignored):
         from snug._tape import GradientTape

@@ -74,7 +74,7 @@ def image_dataset_from_directory(directory, labels="inferred", label_mode="int",
         raise ValueError(str(error)) from None
     names = [c.decode() for c in classes]
     if verbose:
-        print(f"Found {found} files" + ("." if kind else f" belonging to {len(names)} classes."))
+        print(f"Found {found} files" + ("." if plain or kind else f" belonging to {len(names)} classes."))
     check_binary(label_mode, names)
     part_of(found, validation_split, subset)
     paths = [parts[0].decode() for parts in _rows(files)]

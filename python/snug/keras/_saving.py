@@ -79,13 +79,13 @@ def _children(layer):
 
 
 def _groups(layer, path="", visited=None):
-    """(path of the group, its variables) of a model, as Keras walks it; each layer once."""
+    """(path of the group, its variables) of a model, as Keras walks it; each layer once, which `visited` gets by its path."""
     from snug.keras._layer import Layer
     from snug.keras._names import snake
-    visited = set() if visited is None else visited
-    if id(layer) in visited:
+    visited = {} if visited is None else visited
+    if any(layer is known for known in visited.values()):
         return
-    visited.add(id(layer))
+    visited[path] = layer
     built_in = type(layer).__module__.startswith("snug.") and not layer._own_graph
     parts = _parts_of(layer) if built_in else None
     if built_in:
@@ -104,14 +104,27 @@ def _groups(layer, path="", visited=None):
             yield from _groups(v, f"{path}{name}/{word}/", visited)
 
 
-def _write_h5(path, groups):
+def with_own(model, method):
+    """{path: layer} of the layers whose class, the user's, has such a method of its own."""
+    from snug.keras._layer import Layer
+    visited = {}
+    list(_groups(model, visited=visited))
+    return {path: layer for path, layer in visited.items() if getattr(type(layer), method) is not getattr(Layer, method)}
+
+
+def _write_h5(path, groups, model):
+    import numpy as np
     from snug.keras import _hdf5
-    tree = {}
-    for group, variables in groups:
+    tree, groups = {}, dict(groups)
+    for above, layer in with_own(model, "save_own_variables").items():
+        store = groups[above + "vars"] = {}
+        layer.save_own_variables(store)
+    for group, variables in groups.items():
         at = tree
         for word in group.split("/"):
             at = at.setdefault(word, {})
-        at.update({str(i): v.numpy() for i, v in enumerate(variables)})
+        named = variables if isinstance(variables, dict) else dict(enumerate(variables))
+        at.update({str(k): v.numpy() if hasattr(v, "numpy") else np.asarray(v) for k, v in named.items()})
     _hdf5.write(path, tree)
 
 
@@ -122,10 +135,14 @@ def _group_of(tree, group):
 
 
 def _in_order(tree, path, model):
-    """The arrays of a file in the order of the model's weights."""
+    """The arrays of a file in the order of the model's weights; None where a layer of the user's loads its own."""
     found = {}
+    own = {above + "vars" for above in with_own(model, "load_own_variables")}
     for group, variables in _groups(model):
         at = _group_of(tree, group)
+        if group in own:
+            found.update({id(v): None for v in variables})
+            continue
         if variables and (len(at) != len(variables) or not all(hasattr(at.get(str(i)), "shape") for i in range(len(at)))):
             raise ValueError(f"'{path}' has {len(at)} arrays in '{group}', the model {len(variables)} variables there: it is of"
                              " another model")
@@ -141,7 +158,7 @@ def save_weights(model, path, overwrite=True):
     part = path + ".part"
     arrays = {} if kind == "h5" else {name: v.numpy() for name, v in zip(_names(model), model.weights)}
     if kind == "h5":
-        _write_h5(part, _groups(model))
+        _write_h5(part, _groups(model), model)
     elif kind == "npz":
         with open(part, "wb") as file:
             np.savez(file, **arrays)
@@ -208,7 +225,11 @@ def load_weights(model, path, skip_mismatch=False):
     values = [arrays[n] for n in names] if all(n in arrays for n in names) else list(arrays.values())
     if len(values) != len(names):
         raise ValueError(f"'{path}' has {len(values)} arrays, the model {len(names)} weights")
+    for above, layer in with_own(model, "load_own_variables").items() if kind == "h5" else ():
+        layer.load_own_variables(_group_of(tree, above + "vars"))
     for v, value in zip(model.weights, values):
+        if value is None:
+            continue
         if tuple(v.shape) != tuple(value.shape):
             if skip_mismatch:
                 continue
@@ -217,7 +238,7 @@ def load_weights(model, path, skip_mismatch=False):
 
 
 # --- whole models ----------------------------------------------------------------------------------------
-_CONFIG, _METADATA, _WEIGHTS, _OPTIMIZER = "config.json", "metadata.json", "model.weights.h5", "optimizer/vars"
+_CONFIG, _METADATA, _WEIGHTS, _OPTIMIZER, _ASSETS = "config.json", "metadata.json", "model.weights.h5", "optimizer/vars", "assets"
 
 
 def _is_h5(path):
@@ -240,7 +261,7 @@ def _with_optimizer(model):
 
 def save_state(model, path):
     """Weights and the optimizer's variables in one file."""
-    _write_h5(path + ".part", _with_optimizer(model))
+    _write_h5(path + ".part", _with_optimizer(model), model)
     os.replace(path + ".part", path)
 
 
@@ -261,20 +282,45 @@ def save_model(model, path, overwrite=True, include_optimizer=True):
         from snug.keras import _whole_h5
         return _whole_h5.save(model, path, include_optimizer)
     config = _serial.serialize_keras_object(model)
-    if model.compiled:
-        config["compile_config"] = model.get_compile_config()
     weights, part = path + ".weights.part", path + ".part"
     try:
-        _write_h5(weights, _with_optimizer(model))
+        _write_h5(weights, _with_optimizer(model), model)
         with zipfile.ZipFile(part, "w") as file:
             file.writestr(_METADATA, json.dumps({"keras_version": __version__, "date_saved": time.strftime("%Y-%m-%d@%H:%M:%S")}))
             file.writestr(_CONFIG, json.dumps(config))
             file.write(weights, _WEIGHTS)
+            _save_assets(model, file)
         os.replace(part, path)
     finally:
         for left in (weights, part):
             if os.path.exists(left):
                 os.remove(left)
+
+
+def _save_assets(model, file):
+    """Files that layers of the user's write, each layer's in a folder of the zip."""
+    import tempfile
+    for above, layer in with_own(model, "save_assets").items():
+        with tempfile.TemporaryDirectory() as folder:
+            layer.save_assets(folder)
+            for home, _, names in os.walk(folder):
+                for name in names:
+                    inner = os.path.relpath(os.path.join(home, name), folder)
+                    file.write(os.path.join(home, name), f"{_ASSETS}/{above}{inner}")
+
+
+def _load_assets(model, path):
+    import tempfile
+    import zipfile
+    wanted = with_own(model, "load_assets")
+    if not wanted:
+        return
+    with zipfile.ZipFile(path) as file, tempfile.TemporaryDirectory() as folder:
+        for name in file.namelist():
+            if name.startswith(_ASSETS + "/"):
+                file.extract(name, folder)
+        for above, layer in wanted.items():
+            layer.load_assets(os.path.join(folder, _ASSETS, *above.split("/")).rstrip(os.sep))
 
 
 def _load_optimizer(model, path):
@@ -326,6 +372,7 @@ def load_model(path, custom_objects=None, compile=True, safe_mode=True):
                 model.build(tuple(shape) if isinstance(shape, list) else shape)
             if model.built or model.weights:        # else there was nothing to save
                 load_weights(model, weights)
+            _load_assets(model, path)
             if compile and config.get("compile_config"):
                 model.compile_from_config(config["compile_config"])
                 _load_optimizer(model, weights)

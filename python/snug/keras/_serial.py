@@ -49,6 +49,8 @@ def to_config(value):
         return [to_config(v) for v in value]
     if isinstance(value, dict):
         return {str(k): to_config(v) for k, v in value.items()}
+    if hasattr(value, "as_list") and hasattr(value, "rank"):        # a shape
+        return value.as_list()
     if hasattr(value, "get_config"):
         return serialize_keras_object(value)
     if _C.is_tensor(value):
@@ -120,14 +122,16 @@ def serialize_keras_object(obj):
     registered = None if home.startswith("snug.") else get_registered_name(type(obj))
     module = None if registered and ">" in registered else module
     out = {"module": module, "class_name": type(obj).__name__, "config": to_config(obj.get_config()), "registered_name": registered}
-    shape = getattr(obj, "_build_shape", None)
-    if shape is not None:
-        out["build_config"] = {"input_shape": to_config(shape)}
+    built = obj.get_build_config() if hasattr(obj, "get_build_config") else None
+    if built is not None:
+        out["build_config"] = to_config(built)
+    if hasattr(obj, "get_compile_config"):
+        out["compile_config"] = obj.get_compile_config()
     return out
 
 
 _HOMES = ("layers", "_models", "initializers", "regularizers", "constraints", "losses", "metrics", "optimizers",
-          "schedules", "activations")
+          "schedules", "activations", "_features")
 
 
 def _of_user(module, name):
@@ -168,7 +172,11 @@ def deserialize_keras_object(config, custom_objects=None, safe_mode=True, **igno
     inner = config.get("config", {})
     if hasattr(cls, "_from_config_with"):
         return cls._from_config_with(inner, custom_objects)
-    return cls.from_config(inner)
+    made = cls.from_config(inner)
+    if config.get("build_config") and "build_from_config" in cls.__dict__:        # of the user's class
+        made.build_from_config(config["build_config"])
+        made.built = True
+    return made
 
 
 def find_function(name, custom=None):
@@ -218,7 +226,7 @@ def get_custom_objects():
 def register_keras_serializable(package="Custom", name=None):
     def decorate(obj):
         full = f"{package}>{name or obj.__name__}"
-        _registered[full] = obj
+        _registered[full] = _scope[full] = obj
         return obj
     return decorate
 

@@ -3,7 +3,8 @@ import math
 import warnings
 
 from snug._lazy import tf
-from snug.keras._layer import Layer, _floatx
+from snug.keras import backend
+from snug.keras._layer import Layer
 from snug.keras.initializers import Initializer
 
 _EPSILON = 1e-7
@@ -33,7 +34,7 @@ class STFT(Initializer):
         self.side, self.window, self.scaling, self.periodic = side, window, scaling, periodic
 
     def __call__(self, shape, dtype=None):
-        dtype = dtype or _floatx()
+        dtype = dtype or backend.floatx()
         length, _, n = shape
         time, wave = tf.range(length, dtype=dtype)[:, None, None], tf.range(n, dtype=dtype)[None, None, :]
         turn = -2.0 * time * (wave / (2 * (n - 1))) * math.pi          # rounded as Keras' is

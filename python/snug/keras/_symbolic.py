@@ -1,7 +1,8 @@
 """Symbolic tensors and the graph of calls between them: what functional models are made of."""
 import math
+from collections.abc import Mapping
 
-from snug import _C, _nest
+from snug import _C, _nest, errors
 from snug._types import MakesVariable, Peek, TensorShape, as_dtype
 from snug.keras._names import auto_name
 
@@ -136,7 +137,10 @@ _WORDS = {"sub": "subtract", "mul": "multiply", "truediv": "true_divide", "floor
 
 
 def is_symbolic(*structures):
-    return any(isinstance(t, KerasTensor) for s in structures for t in _nest.flatten(s))
+    for s in structures:
+        if isinstance(s, KerasTensor) or _nest.is_nested(s) and is_symbolic(*(s.values() if isinstance(s, Mapping) else s)):
+            return True
+    return False
 
 
 def call(function, *args, word=None, **kwargs):
@@ -146,9 +150,11 @@ def call(function, *args, word=None, **kwargs):
 
 # Stand-ins for open extents: what differs between the two runs is open.
 _FILLS = (7, 11)
+_MULTIPLES = (20160, 40320)
+STANDING_IN = [False]           # whether such a run is under way: its values are nobody's
 
 
-def _run(function, args, kwargs, fill):
+def _run(function, args, kwargs, fill, may_compute=True):
     def stand_in(value):
         if not isinstance(value, KerasTensor):
             return value
@@ -164,16 +170,19 @@ def _run(function, args, kwargs, fill):
         return (tuple(t.shape), t.dtype) if _C.is_tensor(t) else t
     from snug.keras import metrics
     steps = metrics._in_step
-    trace, before, steps[1] = _C.Trace(), steps[1], True        # a stand-in's extents are nobody's
+    trace, before, steps[1] = _C.Trace(), (steps[1], STANDING_IN[0]), True        # a stand-in's extents are nobody's
+    STANDING_IN[0] = True
     trace.begin([])
     try:
         result = function(*_map(stand_in, args), **_map(stand_in, kwargs))
         return _map(spec, result)
     except (Peek, MakesVariable):
+        if not may_compute:
+            raise
         trace.drop()  # it looks at values, or makes variables: once for real, on zeros
         return _map(spec, function(*_map(stand_in, args), **_map(stand_in, kwargs)))
     finally:
-        steps[1] = before
+        steps[1], STANDING_IN[0] = before
         trace.drop()
 
 
@@ -197,7 +206,15 @@ def _flat_specs(structure, out):
 
 def infer(function, args, kwargs):
     """What function would give, as KerasTensors: it runs twice on stand-ins, recorded and never computed."""
-    first, second = (_run(function, args, kwargs, fill) for fill in _FILLS)
+    try:
+        first, second = (_run(function, args, kwargs, fill) for fill in _FILLS)
+    except (ValueError, errors.InvalidArgumentError):       # a reshape may want a multiple of something
+        try:
+            first, second = (_run(function, args, kwargs, fill, False) for fill in _MULTIPLES)
+        except (Exception, Peek, MakesVariable):
+            first = None
+        if first is None:
+            raise
     specs, others = [], []
     build = _flat_specs(first, specs)
     _flat_specs(second, others)

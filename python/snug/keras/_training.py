@@ -19,7 +19,7 @@ class Trainer:
 
     # --- compiling --------------------------------------------------------------------------------
     def compile(self, optimizer="rmsprop", loss=None, loss_weights=None, metrics=None, weighted_metrics=None, run_eagerly=False,
-                steps_per_execution=1, jit_compile="auto", auto_scale_loss=True, **ignored):
+                steps_per_execution=1, jit_compile="auto", auto_scale_loss=True):
         from snug.keras import losses, metrics as km, optimizers
         if metrics and not isinstance(metrics, (list, tuple, dict)):
             raise ValueError(f"Expected `metrics` argument to be a list, tuple, or dict. Received instead: metrics={metrics} of type"
@@ -61,6 +61,8 @@ class Trainer:
 
     def get_compile_config(self):
         from snug.keras import _serial
+        if not self.compiled:
+            return {}
         told = self._compile_metrics
         return {"optimizer": _serial.serialize_keras_object(self.optimizer), "loss": _serial.to_config(self.loss),
                 "loss_weights": _serial.to_config(self._compile_loss.weights), "metrics": _serial.to_config(told.given if told else None),
@@ -100,10 +102,11 @@ class Trainer:
         with GradientTape() as tape:
             y_pred = self(x, training=True)
             loss = self._compute_loss(x, y, y_pred, sample_weight, True)
+            scaled = loss if self.optimizer is None else self.optimizer.scale_loss(loss)
         self._loss_tracker.update_state(loss, sample_weight=_compiled.count(x))
         variables = self.trainable_weights
         if variables:
-            self.optimizer.apply_gradients(zip(tape.gradient(loss, variables), variables))
+            self.optimizer.apply_gradients(zip(tape.gradient(scaled, variables), variables))
         else:
             warnings.warn("The model does not have any trainable weights.")
         return self.compute_metrics(x, y, y_pred, sample_weight=sample_weight)
@@ -119,23 +122,26 @@ class Trainer:
         x, _, _ = unpack_x_y_sample_weight(data)
         return self(x, training=False)
 
-    def _function(self, name, plain=False):
-        """The step, traced; plain where a batch holds texts, which are values and no part of a trace."""
+    def _function(self, name, plain=False, updates=True):
+        """The step, traced; plain where a batch holds texts, which are values and no part of a trace. A step that only adds up gradients
+        is another one."""
         from snug import _function
         functions = self.__dict__.setdefault("_functions", {})
-        made = functions.get((name, plain))
+        made = functions.get((name, plain, updates))
         if made is None:
             step = getattr(self, name)
 
             def run(data):
                 self._forget_losses()
+                if self.optimizer is not None:
+                    self.optimizer._is_told = True
                 try:
                     return step(data)
                 finally:
                     if _C.is_tracing():
                         self._forget_losses()  # they are of the trace
             run.__name__ = name
-            made = functions[name, plain] = run if self.run_eagerly or plain else _function.Function(run, name=name)
+            made = functions[name, plain, updates] = run if self.run_eagerly or plain else _function.Function(run, name=name)
         return made
 
     def make_train_function(self, force=False):
@@ -150,18 +156,21 @@ class Trainer:
     def _step(self, name, data, any_size=False):
         """One batch; metrics are read by the host only when they are shown."""
         from snug.keras import metrics as km
+        updates = True
         if name == "train_step" and self.optimizer is not None:
             self.optimizer._before_step()
+            updates = self.optimizer._updates_next()
         with km.in_step(any_size):
-            result = self._function(name, _holds_text(data))(_trim(data))
+            result = self._function(name, _holds_text(data), updates)(_trim(data))
         _C.boundary()
         return result
 
     # --- loops ------------------------------------------------------------------------------------
     def fit(self, x=None, y=None, batch_size=None, epochs=1, verbose="auto", callbacks=None, validation_split=0.0,
             validation_data=None, shuffle=True, class_weight=None, sample_weight=None, initial_epoch=0, steps_per_epoch=None,
-            validation_steps=None, validation_batch_size=None, validation_freq=1, **ignored):
+            validation_steps=None, validation_batch_size=None, validation_freq=1, **old):
         from snug.keras import callbacks as kc
+        _refuse("fit", old)
         self._require_compiled()
         if validation_split and validation_data is None:
             x, y, sample_weight = _data._as_arrays(x), _data._as_arrays(y), _data._as_arrays(sample_weight)
@@ -230,8 +239,9 @@ class Trainer:
         return found
 
     def evaluate(self, x=None, y=None, batch_size=None, verbose="auto", sample_weight=None, steps=None, callbacks=None,
-                 return_dict=False, _within_fit=False, **ignored):
+                 return_dict=False, _within_fit=False, **old):
         from snug.keras import callbacks as kc
+        _refuse("evaluate", old)
         self._require_compiled()
         batches = _data.source(x, y, sample_weight, batch_size, False, steps)
         runner = callbacks if isinstance(callbacks, kc.CallbackList) else \
@@ -256,8 +266,9 @@ class Trainer:
         values = [logs[n] for n in names if n in logs] + [v for k, v in logs.items() if k not in names]
         return values[0] if len(values) == 1 else values
 
-    def predict(self, x, batch_size=None, verbose="auto", steps=None, callbacks=None, **ignored):
+    def predict(self, x, batch_size=None, verbose="auto", steps=None, callbacks=None, **old):
         import numpy as np
+        _refuse("predict", old)
         from snug.keras import callbacks as kc
         batches = _data.source(x, None, None, batch_size, False, steps)
         runner = kc.CallbackList(callbacks, add_progbar=verbose not in (0, False), verbose=verbose,
@@ -306,6 +317,16 @@ class Trainer:
 
 
 # --- helpers --------------------------------------------------------------------------------------------
+# What Keras 2 took of how data is brought; it changes no result.
+_OLD_WORDS = {"workers", "use_multiprocessing", "max_queue_size"}
+
+
+def _refuse(name, words):
+    for word in words:
+        if word not in _OLD_WORDS:
+            raise TypeError(f"{name}() got an unexpected keyword argument '{word}'")
+
+
 def _of_layers(layers):
     """Metrics of layers; a model below counts for its layers alone: what it was compiled with is its own business."""
     return [m for layer in layers for m in (_of_layers(layer._all_layers()) if isinstance(layer, Trainer) else layer.metrics)]

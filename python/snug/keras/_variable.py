@@ -11,6 +11,9 @@ class KerasVariable(Variable):
 
     def __new__(cls, initializer=None, shape=None, dtype=None, trainable=True, autocast=True, aggregation="none", name=None, **ignored):
         value = initializer
+        if dtype in ("int", "float"):
+            from snug.keras import config
+            dtype = "int64" if dtype == "int" else config.floatx()
         if isinstance(value, str):
             from snug.keras import initializers
             value = initializers.get(value)
@@ -28,7 +31,8 @@ class KerasVariable(Variable):
 
     @property
     def value(self):
-        return self.read_value()
+        """The variable of the framework, which tapes know: it itself."""
+        return self
 
     @property
     def dtype(self):

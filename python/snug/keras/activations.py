@@ -15,7 +15,7 @@ def linear(x):
 def relu(x, negative_slope=0.0, max_value=None, threshold=0.0):
     if not negative_slope and max_value is None and not threshold:
         return tf.nn.relu(x)
-    y = tf.where(x >= threshold, x, negative_slope * (x - threshold)) if (negative_slope or threshold) else tf.nn.relu(x)
+    y = tf.where(x > threshold, x, negative_slope * (x - threshold)) if (negative_slope or threshold) else tf.nn.relu(x)
     return y if max_value is None else tf.minimum(y, max_value)
 
 

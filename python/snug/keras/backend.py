@@ -40,6 +40,7 @@ def backend():
 def clear_session(free_memory=True):
     """Names begin anew; what nobody holds is collected; plans and the arena go back."""
     _names.forget()
+    _session[0] = None
     gc.collect()
     _C.trim()
 
@@ -69,11 +70,15 @@ def get_uid(prefix=""):
     return _names._counts.get(prefix, 0) + 1
 
 
-_TF = {"sum": "reduce_sum", "mean": "reduce_mean", "max": "reduce_max", "min": "reduce_min", "prod": "reduce_prod", "any": "reduce_any",
-       "all": "reduce_all", "dot": "matmul", "concatenate": "concat", "permute_dimensions": "transpose", "clip": "clip_by_value",
-       "variable": "Variable", "constant": "constant", "random_normal": "random.normal", "random_uniform": "random.uniform",
-       "l2_normalize": "math.l2_normalize", "softmax": "nn.softmax", "relu": "nn.relu", "std": "math.reduce_std", "var":
-       "math.reduce_variance", "int_shape": "shape", "log": "math.log"}
+# Of these TensorFlow's function has the same arguments; `name`, or `name=TensorFlow's`.
+_TF = dict(pair.partition("=")[::2] for pair in (
+    "abs all=reduce_all any=reduce_any argmax=argmax argmin=argmin cast concatenate=concat cos cumprod=math.cumprod"
+    " cumsum equal exp foldl foldr gather gradients greater greater_equal less less_equal log=math.log map_fn"
+    " maximum max=reduce_max min=reduce_min minimum not_equal one_hot ones_like permute_dimensions=transpose pow prod=reduce_prod"
+    " random_normal=random.normal random_uniform=random.uniform reshape round shape sigmoid sign sin softmax=nn.softmax"
+    " softplus=nn.softplus softsign=nn.softsign sqrt square squeeze stack std=math.reduce_std stop_gradient tanh tile transpose"
+    " truncated_normal=random.truncated_normal var=math.reduce_variance zeros_like l2_normalize=math.l2_normalize elu=nn.elu"
+    " name_scope").split())
 
 
 def int_shape(x):
@@ -94,8 +99,20 @@ def flatten(x):
     return tf.reshape(x, [-1])
 
 
+_session = [None]
+
+
 def set_session(session):
     """TensorFlow 1's way to give Keras a session's settings; models here run without one."""
+    _session[0] = session
+
+
+def get_session():
+    """The one that was set, or a new one."""
+    if _session[0] is None:
+        from snug.compat_v1 import Session
+        _session[0] = Session()
+    return _session[0]
 
 
 def mean(x, axis=None, keepdims=False):
@@ -119,14 +136,16 @@ def __getattr__(name):
     from snug._lazy import tf
     if name.startswith("__"):
         raise AttributeError(name)
-    try:
-        found = _C.function("keras.backend." + name)
-    except (AttributeError, KeyError, ValueError):
-        found = None
+    from snug.keras import _backend_old
+    if not name.startswith("_") and hasattr(_backend_old, name):
+        return getattr(_backend_old, name)
+    found = _C.function("keras.backend." + name)
     if found is not None:
         return found
+    if name not in _TF:
+        raise AttributeError(f"module 'keras.backend' has no attribute '{name}'")
     found = tf
-    for part in _TF.get(name, name).split("."):
+    for part in (_TF[name] or name).split("."):
         found = getattr(found, part)
     return found
 

@@ -485,8 +485,52 @@ class OrbaxCheckpoint(Callback):
 
 
 class SwapEMAWeights(Callback):
+    """The averages an optimizer keeps (use_ema) are the model's weights while it is evaluated, or whenever an epoch has ended."""
+
     def __init__(self, swap_on_epoch=False):
-        raise NotImplementedError("SwapEMAWeights is not in Snug; Snug's optimizers keep no averages to swap in")
+        super().__init__()
+        self.swap_on_epoch, self._ema_weights_in_model = swap_on_epoch, False
+
+    def _averages(self):
+        found = self.model.optimizer._averages()
+        if found is None:
+            raise ValueError("SwapEMAWeights must be used when `use_ema=True` is set on the optimizer. Received:"
+                             f" use_ema={self.model.optimizer.use_ema}")
+        return found
+
+    def _swap(self, is_in_model):
+        for v, average in self._averages():
+            before = v.numpy()
+            v.assign(average)
+            average.assign(before)
+        self._ema_weights_in_model = is_in_model
+
+    def on_epoch_begin(self, epoch, logs=None):
+        if self.swap_on_epoch and self._ema_weights_in_model:
+            self._swap(False)
+
+    def on_epoch_end(self, epoch, logs=None):
+        if not self.swap_on_epoch or self._ema_weights_in_model:
+            return
+        self._swap(True)
+        if epoch == self.params["epochs"] - 1:      # when fit ends, averages become weights: those of before are no averages
+            for v, average in self._averages():
+                average.assign(v)
+
+    def on_test_begin(self, logs=None):
+        if not self._ema_weights_in_model:
+            self._swap(True)
+
+    def on_test_end(self, logs=None):
+        if self._ema_weights_in_model:
+            self._swap(False)
+
+    on_predict_begin = on_test_begin
+
+    def on_predict_end(self, logs=None):
+        """Keras leaves the averages in the model here; so does this."""
+        if not self._ema_weights_in_model:
+            self._swap(False)
 
 
 class TensorBoard(Callback):

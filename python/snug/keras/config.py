@@ -1,4 +1,5 @@
 """keras.config."""
+from snug._misc import disable_traceback_filtering, enable_traceback_filtering, is_traceback_filtering_enabled  # noqa: F401
 from snug.keras.backend import backend, epsilon, floatx, image_data_format, set_epsilon, set_floatx, set_image_data_format  # noqa: F401
 from snug.keras.mixed_precision import dtype_policy, set_dtype_policy  # noqa: F401
 
@@ -14,12 +15,4 @@ def disable_interactive_logging():
 
 
 def enable_interactive_logging():
-    pass
-
-
-def disable_traceback_filtering():
-    pass
-
-
-def enable_traceback_filtering():
     pass

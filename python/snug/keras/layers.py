@@ -1,13 +1,14 @@
 """keras.layers: one class per layer of the engine, with Keras' arguments; and those that are Python's: Lambda, wrappers of
 custom layers, Input."""
 import collections
-import contextlib
+import importlib
 import json
+import warnings
 
-from snug import _C, _nest
+from snug import _C, _nest, errors
 from snug._lazy import tf as _tf
 from snug._threads import aside
-from snug.keras import _layer, _serial, _signatures, _symbolic
+from snug.keras import _layer, _serial, _signatures, _symbolic, activations, backend
 from snug.keras._layer import InputSpec, Layer
 from snug.keras._names import auto_name
 from snug.keras._symbolic import KerasTensor, Node
@@ -62,7 +63,7 @@ def _of_python(key, value):
         return False
     if kind in ("regularizer", "constraint"):
         return not type(value).__module__.startswith("snug.")
-    from snug.keras import activations, initializers
+    from snug.keras import initializers
     return not (initializers if kind == "initializer" else activations).is_of_engine(value)
 
 
@@ -87,6 +88,11 @@ _OF_PICTURES = {"RandomBrightness", "RandomContrast", "RandomCrop", "RandomFlip"
                 "CenterCrop", "Resizing", "RandomGrayscale"}
 
 
+def is_single_picture(stack, x):
+    """One picture for layers of which some want a batch of them, where shapes are inferred: they are called one by one."""
+    return len(x.shape) == 3 and any(type(layer).__name__ in _OF_PICTURES for layer in stack)
+
+
 _NO_MASK = ("Conv", "Pool", "UpSampling", "Cropping", "Padding", "Reshape", "Permute", "Flatten", "RepeatVector")
 
 
@@ -97,26 +103,30 @@ class _Built(Layer):
 
     def __init__(self, *args, **kwargs):
         cls = _engine_class(type(self))
+        if cls.__name__ == "LeakyReLU" and "alpha" in kwargs:
+            kwargs["negative_slope"] = kwargs.pop("alpha")
+            warnings.warn("Argument `alpha` is deprecated. Use `negative_slope` instead.", stacklevel=2)
+        _check_words(kwargs)
         values = _serial.bind(cls.__name__, cls._arguments(), args, kwargs)
-        _check_values(cls.__name__, values)
+        _check_values(values)
         _spell_out(cls.__name__, values)
         regularizer = values.get("activity_regularizer", kwargs.pop("activity_regularizer", None))
         kwargs.pop("implementation", None), kwargs.pop("use_cudnn", None), kwargs.pop("lora_rank", None)
+        if cls.__name__ == "Embedding" and kwargs.pop("input_length", None) is not None:
+            warnings.warn("Argument `input_length` is deprecated. Just remove it.", stacklevel=2)
         super().__init__(**kwargs)
-        self.__dict__["supports_masking"] = True
-        self.__dict__["_values"] = values
-        self.__dict__.update(_c=None, _states=collections.deque())       # no list: what it holds is no weight
-        for name, value in values.items():
-            if name == "activation" and (value is None or isinstance(value, str)):
-                from snug.keras import activations
-                value = activations.get(value)
-            if not hasattr(type(self), name):
-                self.__dict__[name] = value
+        d = self.__dict__
+        # No lists: who looks for weights looks there.
+        d.update(supports_masking=True, _values=values, _c=None, _states=collections.deque(), _taken=collections.deque())
+        d.update({k: v for k, v in values.items() if k != "weights"})
+        if "activation" in values and (d["activation"] is None or isinstance(d["activation"], str)):
+            d["activation"] = activations.get(d["activation"])
+        for value in values.values():
             if isinstance(value, Layer):
                 self._track(value)
-        self.__dict__["activity_regularizer"] = regularizer if _of_python("activity_regularizer", regularizer) else None  # else the engine's
+        d["activity_regularizer"] = regularizer if _of_python("activity_regularizer", regularizer) else None  # else the engine's
         if regularizer is not None:
-            self.__dict__["_values"]["activity_regularizer"] = regularizer
+            values["activity_regularizer"] = regularizer
         self._look()
 
     @classmethod
@@ -127,7 +137,6 @@ class _Built(Layer):
 
     def __setattr__(self, name, value):
         if name == "activation" and value is None:
-            from snug.keras import activations
             value = activations.get(None)
         super().__setattr__(name, value)
         if name in ("activation", "rate") and name in self.__dict__.get("_values", ()):
@@ -137,13 +146,16 @@ class _Built(Layer):
 
     def _renew(self):
         """A setting changed: the engine's layer is made anew, and what the weights hold is taken along."""
-        held, self.__dict__["_c"] = list(self._own), None
+        held, self.__dict__["_c"] = list(self._taken), None
         if not held:
             return
-        del self._own[:]
-        self._states.clear()
-        self.build(self._build_shape)
-        for old, new in zip(held, self._own):
+        own = list(self._own)
+        for kept in (self._own, self._states, self._taken):
+            kept.clear()
+        _engine_class(type(self)).build(self, self._build_shape)        # a subclass' own weights stay
+        made = {id(old): new for old, new in zip(held, self._taken)}
+        self._own[:] = [made.get(id(v), v) for v in own]
+        for old, new in zip(held, self._taken):
             new.assign(old)
 
     # --- the engine's layer -----------------------------------------------------------------------
@@ -155,32 +167,39 @@ class _Built(Layer):
     def _engine_words(self):
         """Class and settings as the engine's layers are made of."""
         cls = _engine_class(type(self))
-        config = {k: _serial.to_config(_for_engine(k, v)) for k, v in self._values.items()
-                  if (v is not None or k == "activation") and k not in _NOT_THE_ENGINES}
-        config = {k: v for k, v in config.items() if v is not None or k == "activation"}
-        config = _without(config, _NOT_THE_ENGINES)
-        config.update(name=self.name, trainable=self._trainable, dtype=self._dtype.name)
-        if config.get("activation", 0) is None:
-            config["activation"] = "linear"
+        config = dict(name=self.name, trainable=self._trainable, dtype=self._dtype.name)
+        for key, value in self._values.items():
+            if key in _NOT_THE_ENGINES:
+                continue
+            if type(value) not in _layer._PLAIN:
+                value = _without(_serial.to_config(_for_engine(key, value)), _NOT_THE_ENGINES)
+            if value is not None:
+                config[key] = value
+            elif key == "activation":
+                config[key] = "linear"
         return cls.__name__, json.dumps(config)
 
     def _take_variables(self):
-        known = len(self._own) + len(self._states)
+        known = len(self._taken) + len(self._states)
         made = self._c.variables()
         if len(made) == known:
             return
+        around = self._path_above()
         for v in made[known:]:
             if "stateful" in self._values and v.name.startswith("rnn_state_"):
                 self._states.append(v)
                 continue
             v._may_train = v.trainable
-            self._start(v)
+            if self._is_custom:
+                self._start(v)
             if self._is_watched:
                 self._watch(v)
             self._own.append(v)
-            if v.path.count("/") == 1 and (v.name not in self._values or v.name == "alpha"):
-                self.__dict__[v.name] = v
-            v._above = self._path_above()
+            self._taken.append(v)
+            above, _, name = v.path.rpartition("/")
+            if above and "/" not in above and (name not in self._values or name == "alpha"):
+                self.__dict__[name] = v
+            v._above = around
         if not self._trainable:
             self.trainable = False
         if self._values.get("weights") is not None and self._own:
@@ -238,7 +257,7 @@ class _Built(Layer):
             return
         shapes = [input_shape] if not input_shape or not isinstance(input_shape[0], (tuple, list)) else list(input_shape)
         self.__dict__["_build_shape"] = input_shape
-        with _value_errors():
+        with _value_errors:
             self._engine().infer([(self._input_dtype(), tuple(s)) for s in shapes])
         self._take_variables()
         self.__dict__["built"] = True
@@ -280,13 +299,16 @@ class _Built(Layer):
 
     def _look(self):
         """Notes, for calls, whether the activation is the user's: a recurrent layer is then stepped in Python, with the engine's weights,
-        others hand over what they give. And whether variables have regularisers or constraints."""
-        watched = any(v is not None and k.endswith(("_regularizer", "_constraint")) for k, v in self._values.items())
-        own = any(_of_python(k, self._values.get(k)) for k in ("activation", "recurrent_activation"))
+        others hand over what they give. And whether anything else is the user's, and variables have regularisers or constraints."""
+        told = [(k, v) for k, v in self._values.items() if v is not None]
+        watched = any([k.endswith(("_regularizer", "_constraint")) for k, _ in told])
+        custom = [k for k, v in told if _of_python(k, v)]
+        own = "activation" in custom or "recurrent_activation" in custom
         recurrent = own and _engine_class(type(self)).__name__ in ("LSTM", "GRU", "SimpleRNN")
         adding = self._values.get("activity_regularizer") is not None or type(self).__name__ == "ActivityRegularization" or \
-            any(getattr(inner, "_is_adding", False) for inner in self._layers)
-        self.__dict__.update(_is_stepped=recurrent, _is_bent=own and not recurrent, _is_watched=watched, _is_adding=adding)
+            any([getattr(inner, "_is_adding", False) for inner in self._layers])
+        self.__dict__.update(_is_stepped=recurrent, _is_bent=own and not recurrent, _is_watched=watched, _is_custom=bool(custom),
+                             _is_adding=adding)
 
     def _take_losses(self):
         """What the call added, so that it is there until the next one; the engine hands it out once, behind the weights' penalties."""
@@ -309,7 +331,7 @@ class _Built(Layer):
         if type(self).call is not _Built.call or type(self).__name__ == "Flatten" and None in tensors[0].shape[1:]:
             return _symbolic.infer(self._plain_call, args, {})
         try:
-            with _value_errors():
+            with _value_errors:
                 made = [KerasTensor(shape, dtype) for dtype, shape in self._engine().infer([(t._dtype, t.shape) for t in tensors])]
         except ValueError:
             if not any(None in t.shape[1:] for t in tensors):
@@ -332,8 +354,8 @@ class _Built(Layer):
             self.__dict__["_build_shape"] = _layer._built_for(args[0])
         single = type(self).__name__ in _OF_PICTURES and len(tensors) == 1 and len(tensors[0].shape) == 3
         tensors = [_tf.expand_dims(t, 0) for t in tensors] if single else tensors
-        with _value_errors():
-            if not self._own and (self._values.get("weights") is not None or any(_of_python(k, v) for k, v in self._values.items())):
+        with _value_errors:
+            if not self._taken and (self._is_custom or self._values.get("weights") is not None):
                 self._engine().infer([(t.dtype, tuple(t.shape)) for t in tensors])
                 self._take_variables()
             outputs, out_mask = self._engine().call(tensors, roles if any(roles) else None, masks, bool(training), words or None)
@@ -401,15 +423,24 @@ class _Built(Layer):
 _PADDINGS = ("valid", "same", "causal")
 
 
-def _check_values(name, values):
+def _check_values(values):
     for key in ("units", "filters", "output_dim"):
-        if key in values and (not isinstance(values[key], int) or values[key] <= 0) and not hasattr(values[key], "__index__"):
+        if key in values and (not hasattr(values[key], "__index__") or values[key] <= 0):
             raise ValueError(f"Received an invalid value for `{key}`, expected a positive integer. Received: {key}={values[key]}")
-        if key in values and values[key] <= 0:
-            raise ValueError(f"Received an invalid value for `{key}`, expected a positive integer. Received: {key}={values[key]}")
+    rate = values.get("rate")
+    if isinstance(rate, (int, float)) and not 0 <= rate <= 1:
+        raise ValueError(f"Invalid value received for argument `rate`. Expected a float value between 0 and 1. Received: rate={rate}")
     padding = values.get("padding")
     if isinstance(padding, str) and padding.lower() not in _PADDINGS:
         raise ValueError(f"The `padding` argument must be a list/tuple or one of {_PADDINGS}. Received: {padding}")
+
+
+def _check_words(given):
+    """Names of initialisers and the like that nobody knows are refused at once."""
+    for key, value in given.items():
+        kind = key.rpartition("_")[2]
+        if isinstance(value, str) and kind in _INSTEAD:
+            importlib.import_module(f"snug.keras.{'activations' if kind == 'activation' else kind + 's'}").get(value)
 
 
 def _without(config, keys):
@@ -418,19 +449,27 @@ def _without(config, keys):
     return [_without(v, keys) for v in config] if isinstance(config, list) else config
 
 
-@contextlib.contextmanager
-def _value_errors():
+class _ValueErrors:
     """Keras refuses shapes and settings with a ValueError."""
-    from snug import errors
-    try:
-        yield
-    except errors.InvalidArgumentError as error:
-        raise ValueError(str(error)) from None
+
+    def __enter__(self):
+        pass
+
+    def __exit__(self, kind, error, trace):
+        if isinstance(error, errors.InvalidArgumentError) and not isinstance(error, errors._DataError):
+            raise ValueError(str(error)) from None
+
+
+_value_errors = _ValueErrors()
 
 
 def _engine_class(cls):
     """The class whose name the engine knows: of a subclass, its built-in base."""
     return next(c for c in cls.__mro__ if "_signature" in c.__dict__ and c is not _Built)
+
+
+_CALL_WORDS = {"training", "mask", "initial_state", "query", "value", "key", "query_mask", "value_mask", "key_mask", "attention_mask",
+               "return_attention_scores", "use_causal_mask", "count_weights", "inputs", "sequences"}
 
 
 def _arrange(args, kwargs):
@@ -442,6 +481,8 @@ def _arrange(args, kwargs):
         tensors += flat
         roles += [None] * len(flat)
     for name, value in kwargs.items():
+        if name not in _CALL_WORDS:
+            raise TypeError(f"call() got an unexpected keyword argument '{name}'")
         if value is None or name in ("training", "return_attention_scores") and value is False:
             continue
         flat = _nest.flatten(value)
@@ -451,6 +492,16 @@ def _arrange(args, kwargs):
         else:
             words.append(f"{name}={str(value).lower() if isinstance(value, bool) else value}")
     return tensors, roles, " ".join(words)
+
+
+class RandomCrop(_Built):
+    """Windows of pictures while training; else Keras 3.15 gives the pictures back as they are, whatever the shapes it told."""
+    _signature = _signatures.LAYERS["RandomCrop"]
+    _keras_module = "keras.layers"
+    _default_training = True
+
+    def call(self, inputs, training=True):
+        return super().call(inputs, training=True) if training else _C.convert_to_tensor(inputs)
 
 
 class Discretization(_Built):
@@ -517,7 +568,20 @@ class TimeDistributed(_Built):
         return made
 
 
-class Bidirectional(_Built):
+class _Around(_Built):
+    """What runs recurrent cells or layers: in the engine, or where `_python` says so by `_step_all`."""
+
+    def _symbolic_call(self, args, kwargs):
+        return Layer._symbolic_call(self, args, kwargs) if self._python else super()._symbolic_call(args, kwargs)
+
+    def call(self, sequences, initial_state=None, mask=None, training=None):
+        if not self._python:
+            extra = {} if initial_state is None else {"initial_state": initial_state}
+            return super().call(sequences, mask=mask, training=training, **extra)
+        return self._step_all(sequences, initial_state, mask, training)
+
+
+class Bidirectional(_Around):
     """Both directions run in the engine, unless the one back is a layer of its own, or a layer is written in Python."""
     _signature = _signatures.LAYERS["Bidirectional"]
     _keras_module = "keras.layers"
@@ -542,13 +606,7 @@ class Bidirectional(_Built):
         name, config = super()._engine_words()
         return name, config if self.merge_mode is not None else json.dumps({**json.loads(config), "merge_mode": "none"})
 
-    def _symbolic_call(self, args, kwargs):
-        return Layer._symbolic_call(self, args, kwargs) if self._python else super()._symbolic_call(args, kwargs)
-
-    def call(self, sequences, initial_state=None, mask=None, training=None):
-        if not self._python:
-            extra = {} if initial_state is None else {"initial_state": initial_state}
-            return super().call(sequences, mask=mask, training=training, **extra)
+    def _step_all(self, sequences, initial_state, mask, training):
         self.__dict__["built"] = True
         given, told = _nest.flatten(initial_state) if initial_state is not None else [], {"mask": mask, "training": training}
         half = len(given) // 2
@@ -657,7 +715,7 @@ class InputLayer(Layer):
             batch_shape = (batch_size, *(shape if isinstance(shape, (tuple, list)) else (shape,)))
         super().__init__(name=name or auto_name("input_layer"), dtype=None)
         self.batch_shape = tuple(batch_shape)
-        self.__dict__["_input_dtype"] = _layer.as_dtype(dtype or _layer._floatx())
+        self.__dict__["_input_dtype"] = _layer.as_dtype(dtype or backend.floatx())
         t = KerasTensor(self.batch_shape, self._input_dtype, name=name)
         self._nodes.append(Node(self, (), {}, t))
         self.__dict__["built"] = True
@@ -716,7 +774,7 @@ class Lambda(Layer):
         return cls(**{**config, "function": function, "output_shape": tuple(shape) if isinstance(shape, list) else shape})
 
 
-class RNN(_Built):
+class RNN(_Around):
     """Cells of the engine run in it; a cell written in Python is stepped here."""
     _signature = _signatures.LAYERS["RNN"]
     _keras_module = "keras.layers"
@@ -734,15 +792,6 @@ class RNN(_Built):
         if self._python:
             raise NotImplementedError("this RNN has a cell written in Python")
         return super()._engine()
-
-    def _symbolic_call(self, args, kwargs):
-        return Layer._symbolic_call(self, args, kwargs) if self._python else super()._symbolic_call(args, kwargs)
-
-    def call(self, sequences, initial_state=None, mask=None, training=None):
-        if not self._python:
-            extra = {} if initial_state is None else {"initial_state": initial_state}
-            return super().call(sequences, mask=mask, training=training, **extra)
-        return self._step_all(sequences, initial_state, mask, training)
 
     def _first_states(self, batch, initial_state):
         """Those that are given, those kept of the last batch, or zeros, or what the cell says."""

@@ -47,6 +47,11 @@ def squeeze_or_expand_to_same_rank(x1, x2):
     return x1, x2
 
 
+class Reduction:
+    """Names of older scripts for how a loss becomes one number."""
+    AUTO, NONE, SUM, SUM_OVER_BATCH_SIZE = "auto", "none", "sum", "sum_over_batch_size"
+
+
 class Loss:
     _keras_module = "keras.losses"
 
@@ -150,7 +155,16 @@ class _Built(Loss):
         _check_shapes(self._function, y_true, y_pred)
         if self.reduction == "sum_over_batch_size" and sample_weight is None and mask is None and type(self).call is _Built.call:
             return _C.loss(self._engine_text, y_true, y_pred, None, True)
-        return reduce_weighted(self.call(y_true, y_pred), sample_weight, self.reduction, mask)
+        return reduce_weighted(self.call(y_true, y_pred), sample_weight, self.reduction, self._without_ignored(y_true, y_pred, mask))
+
+    def _without_ignored(self, y_true, y_pred, mask):
+        """The mask, less the places of a class that is ignored."""
+        ignored = self._settings.get("ignore_class")
+        if ignored is None:
+            return mask
+        labels = tf.squeeze(y_true, -1) if len(y_true.shape) == len(y_pred.shape) and y_true.shape[-1] == 1 else y_true
+        kept = tf.not_equal(tf.cast(labels, "int64"), ignored)
+        return kept if mask is None else tf.logical_and(tf.cast(mask, "bool"), kept)
 
     def get_config(self):
         return {**super().get_config(), **self._settings}

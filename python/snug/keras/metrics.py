@@ -260,6 +260,13 @@ class Accuracy(MeanMetricWrapper):
 
 
 # --- the engine's ---------------------------------------------------------------------------------------
+# Where name and dtype stand among the arguments of those that are called with a name alone.
+_NAME_AT = {"TopKCategoricalAccuracy": 1, "SparseTopKCategoricalAccuracy": 1, "MeanIoU": 1, "OneHotMeanIoU": 1, **dict.fromkeys((
+    "MeanSquaredError MeanAbsoluteError MeanAbsolutePercentageError MeanSquaredLogarithmicError RootMeanSquaredError CosineSimilarity"
+    " LogCoshError KLDivergence Poisson Hinge SquaredHinge CategoricalHinge BinaryAccuracy CategoricalAccuracy SparseCategoricalAccuracy"
+    " BinaryCrossentropy CategoricalCrossentropy SparseCategoricalCrossentropy").split(), 0)}
+
+
 class _Built(Metric):
     _signature = ""
 
@@ -267,7 +274,9 @@ class _Built(Metric):
         cls = next(c for c in type(self).__mro__ if "_signature" in c.__dict__)
         if isinstance(cls._signature, str):
             cls._signature = _serial.parse_signature(cls._signature)
-        name, dtype = kwargs.pop("name", None), kwargs.pop("dtype", None)
+        at = _NAME_AT.get(cls.__name__, len(args))
+        named, args = dict(zip(("name", "dtype"), args[at:at + 2])), args[:at] + args[at + 2:]
+        name, dtype = kwargs.pop("name", named.get("name")), kwargs.pop("dtype", named.get("dtype"))
         values = _serial.bind(type(self).__name__, cls._signature, args, kwargs)
         shown = snake(cls._shown)
         super().__init__(dtype=dtype, name=name or (auto_name(shown) if cls.__name__ in _NUMBERED else shown))

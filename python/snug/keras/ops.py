@@ -47,12 +47,9 @@ _TF = {"cond": "cond", "scatter": "scatter_nd", "scatter_update": "tensor_scatte
 
 def _find(name):
     from snug._lazy import tf
-    try:
-        found = _C.function("keras.ops." + name)
-    except (AttributeError, KeyError, ValueError):
-        found = None
+    from snug.keras import _ops_more
+    found = None if name in _ops_more.OVER else _C.function("keras.ops." + name)
     if found is None:
-        from snug.keras import _ops_more
         found = getattr(_ops_more, name, None) if name in _ops_more.NAMES else None
     if found is None and name in _TF:
         found = tf

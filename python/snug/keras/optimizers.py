@@ -6,7 +6,8 @@ from snug._lazy import tf
 from snug._types import Peek
 from snug.keras import _serial, _signatures, schedules
 from snug.keras._names import auto_name, snake
-from snug.keras._optimizer_own import Muon, Optimizer  # noqa: F401
+from snug.keras._optimizer_own import Muon, Optimizer, check_kwargs, check_settings  # noqa: F401
+from snug.keras._optimizer_scaled import LossScaleOptimizer  # noqa: F401
 from snug.keras.schedules import LearningRateSchedule
 
 _COMMON = ("name learning_rate weight_decay clipnorm global_clipnorm clipvalue use_ema ema_momentum ema_overwrite_frequency"
@@ -74,17 +75,17 @@ _arithmetic()
 
 
 class _Steps:
-    """optimizer.iterations."""
+    """optimizer.iterations: steps, or with `every` how often so many of them were made."""
 
-    def __init__(self, optimizer):
-        self._optimizer = optimizer
+    def __init__(self, optimizer, every=1):
+        self._optimizer, self._every = optimizer, every
 
     def numpy(self):
         import numpy as np
         return np.int64(int(self))
 
     def assign(self, value):
-        self._optimizer._engine().steps = int(value)
+        self._optimizer._engine().steps = int(value) * self._every
         return self
 
     def assign_add(self, n):
@@ -92,7 +93,7 @@ class _Steps:
 
     def __int__(self):
         _look()
-        return int(self._optimizer._engine().steps) // (self._optimizer._values.get("gradient_accumulation_steps") or 1)
+        return int(self._optimizer._engine().steps) // self._every
 
     __index__ = __int__
 
@@ -122,18 +123,17 @@ class _Steps:
 class _Built(Optimizer):
     """One of the engine's."""
     _signature = ""
+    _is_told = False        # whether who traces the next step has a trace for each kind of step
 
     def __init__(self, *args, **kwargs):
         cls = next(c for c in type(self).__mro__ if "_signature" in c.__dict__ and c is not _Built)
         if isinstance(cls._signature, str):
             cls._signature = _serial.parse_signature(cls._signature)
-        self.name = kwargs.pop("name", None) or auto_name(cls._engine_name)
-        if "lr" in kwargs:
-            kwargs["learning_rate"] = kwargs.pop("lr")
-        kwargs.pop("jit_compile", None), kwargs.pop("decay", None)
+        name = kwargs.pop("name", None)
         self._values = _serial.bind(cls.__name__, cls._signature, args, kwargs)
-        if kwargs:
-            raise ValueError(f"Argument(s) not recognized: {kwargs}")
+        check_kwargs(kwargs)
+        check_settings(self._values)
+        self.name = name or auto_name(snake(type(self).__name__))
         self._kind = cls._engine_name
         self._schedule = self._values.get("learning_rate")
         self._number = None
@@ -185,6 +185,11 @@ class _Built(Optimizer):
         elif self._schedule is not None:
             self._engine().rate = self._rate_at(self._engine().steps)
 
+    def _updates_next(self):
+        """Whether the next step changes variables; one that only adds gradients up is another trace."""
+        n = self._values.get("gradient_accumulation_steps") or 1
+        return (int(self._engine().steps) + 1) % n == 0
+
     @property
     def learning_rate(self):
         if self._schedule is not None:
@@ -203,25 +208,26 @@ class _Built(Optimizer):
 
     @property
     def iterations(self):
-        return _Steps(self)
+        return _Steps(self, self._values.get("gradient_accumulation_steps") or 1)
 
     @property
     def variables(self):
-        return [_Steps(self), _Rate(self)] + self._slots()
+        return [_Steps(self)] + [_Rate(self)] * (self._schedule is None) + self._slots()
 
     def _slots(self):
-        """What the engine keeps of each variable, under the variable's whole path."""
+        """What the engine keeps of each variable, under the variable's whole path; averages and sums of gradients first, as files have it."""
         slots = self._c.slots() if self._c is not None else []
         stems = {}
         for v in self._variables_seen:
             above = getattr(v, "_above", "")
             stems[v.path[len(above):].replace("/", "_") if hasattr(v, "path") else v.name] = above.replace("/", "_")
         for slot in slots:
-            if slot._path is None:
+            if getattr(slot, "_path", "") is None:
                 name = slot.path.rpartition("/")[2]
                 stem = max((s for s in stems if name.startswith(s + "_")), key=len, default="")
                 slot._path = f"{self.name}/{stems.get(stem, '')}{name}"
-        return slots
+        first = ["_average"] * bool(self._values.get("use_ema")) + ["_gradient_accumulator"]
+        return sorted(slots, key=lambda slot: next((i for i, end in enumerate(first) if getattr(slot, "path", slot.name).endswith(end)), len(first)))
 
     def build(self, variables):
         self._engine().build(list(variables))
@@ -230,13 +236,16 @@ class _Built(Optimizer):
     def apply(self, grads, trainable_variables=None):
         variables = list(trainable_variables if trainable_variables is not None else self._variables_seen)
         self._variables_seen = variables
-        grads = [tf.convert_to_tensor(g) if g is not None else None for g in grads]
+        grads = [tf.convert_to_tensor(g) if g is not None else None for g in self._unscaled(grads)]
         if not any(g is not None for g in grads):
             raise ValueError("No gradients provided for any variable.")
         if not self.built and _train.PENDING:       # a checkpoint was read before there were slots
             self.build(variables)
             _train.settle()
         self._before_step()
+        if self._values.get("gradient_accumulation_steps") and not self._is_told:
+            _look()         # a trace of this step is none of the next
+        self._is_told = False
         self._engine().apply(grads, variables)
         self.built = True
         for v in variables:
@@ -248,11 +257,11 @@ class _Built(Optimizer):
                 _C.boundary()
         return self.iterations
 
-    def finalize_variable_values(self, var_list):
-        """The averages of use_ema become the variables' values."""
-        averages = {slot.path.rpartition("/")[2]: slot for slot in self._slots()}
-        for v in var_list if self._values.get("use_ema") else ():
-            v.assign(averages[v.path.replace("/", "_") + "_average"])
+    def _averages(self):
+        if not self._values.get("use_ema") or not self.built:
+            return None
+        slots = {slot.path.rpartition("/")[2]: slot for slot in self._slots()}
+        return [(v, slots[v.path.replace("/", "_") + "_average"]) for v in self._variables_seen]
 
     def get_config(self):
         import numpy as np
@@ -266,18 +275,9 @@ def _make(name):
                                      "rmsprop", "__module__": __name__})
 
 
-def LossScaleOptimizer(inner_optimizer, initial_scale=32768.0, dynamic_growth_steps=2000, **ignored):
-    """The optimizer itself: losses are scaled for the sake of float16, and Snug's are float32."""
-    made = get(inner_optimizer)
-    made.inner_optimizer = made
-    made.get_scaled_loss = made.scale_loss = lambda loss: loss
-    made.get_unscaled_gradients = lambda gradients: gradients
-    return made
-
-
 def __getattr__(name):
     if name == "__all__":       # what a star gives
-        return [n for n in _signatures.OPTIMIZERS if n not in _NO] + ["Optimizer", "Muon", "get", "schedules", "legacy"]
+        return [n for n in _signatures.OPTIMIZERS if n not in _NO] + ["Optimizer", "LossScaleOptimizer", "Muon", "get", "schedules", "legacy"]
     if name == "MultiOptimizer":
         raise AttributeError("keras.optimizers.MultiOptimizer is not in Snug; AdamW is the nearest")
     if name in _signatures.OPTIMIZERS and name not in _NO:

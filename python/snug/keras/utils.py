@@ -286,10 +286,12 @@ def is_interactive_logging_enabled():
     return True
 
 
-class FeatureSpace:
-    def __init__(self, *args, **kwargs):
-        raise NotImplementedError("keras.utils.FeatureSpace is not in Snug; Normalization, StringLookup, IntegerLookup, Discretization and"
-                                  " CategoryEncoding are, one for each feature")
+def __getattr__(name):
+    if name == "FeatureSpace":
+        from snug.keras._features import FeatureSpace
+        globals()[name] = FeatureSpace
+        return FeatureSpace
+    raise AttributeError(f"keras.utils.{name} is not in Snug")
 
 
 del _C

@@ -4,8 +4,11 @@ import importlib
 
 _WHERE = {"vgg": "VGG16 VGG19", "resnet": "ResNet50 ResNet101 ResNet152", "resnet_v2": "ResNet50V2 ResNet101V2 ResNet152V2",
           "mobilenet": "MobileNet", "mobilenet_v2": "MobileNetV2", "densenet": "DenseNet121 DenseNet169 DenseNet201",
-          "xception": "Xception", "inception_v3": "InceptionV3",
-          "efficientnet": " ".join(f"EfficientNetB{i}" for i in range(8))}
+          "xception": "Xception", "inception_v3": "InceptionV3", "inception_resnet_v2": "InceptionResNetV2",
+          "mobilenet_v3": "MobileNetV3Small MobileNetV3Large", "nasnet": "NASNetMobile NASNetLarge",
+          "efficientnet": " ".join(f"EfficientNetB{i}" for i in range(8)),
+          "efficientnet_v2": " ".join(f"EfficientNetV2{kind}" for kind in ("B0", "B1", "B2", "B3", "S", "M", "L")),
+          "convnext": " ".join(f"ConvNeXt{kind}" for kind in ("Tiny", "Small", "Base", "Large", "XLarge"))}
 _FROM = {name: module for module, names in _WHERE.items() for name in names.split()}
 _MODULES = set(_WHERE) - {"vgg"} | {"imagenet_utils", "vgg16", "vgg19", "resnet50"}
 

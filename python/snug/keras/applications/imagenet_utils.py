@@ -5,8 +5,8 @@ import os
 from snug._lazy import tf
 from snug.keras import layers as L
 
-_MEAN = {"caffe": [103.939, 116.779, 123.68], "torch": [0.485, 0.456, 0.406]}
-_DEVIATION = [0.229, 0.224, 0.225]
+MEAN = {"caffe": [103.939, 116.779, 123.68], "torch": [0.485, 0.456, 0.406]}
+DEVIATION = [0.229, 0.224, 0.225]
 
 
 def preprocess_input(x, data_format=None, mode="caffe"):
@@ -17,9 +17,9 @@ def preprocess_input(x, data_format=None, mode="caffe"):
     if mode == "tf":
         return x / 127.5 - 1.0 if not isinstance(x, np.ndarray) else x.astype("float32", copy=False) / 127.5 - 1.0
     if mode == "torch":
-        return (x / 255.0 - np.array(_MEAN["torch"], "float32")) / np.array(_DEVIATION, "float32")
+        return (x / 255.0 - np.array(MEAN["torch"], "float32")) / np.array(DEVIATION, "float32")
     turned = x[..., ::-1]
-    return turned - np.array(_MEAN["caffe"], "float32") if isinstance(x, np.ndarray) else tf.cast(turned, "float32") - _MEAN["caffe"]
+    return turned - np.array(MEAN["caffe"], "float32") if isinstance(x, np.ndarray) else tf.cast(turned, "float32") - MEAN["caffe"]
 
 
 def decode_predictions(preds, top=5):

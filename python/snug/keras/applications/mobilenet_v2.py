@@ -22,7 +22,7 @@ def pads(x, kernel):
     return ((half - odd[0], half), (half - odd[1], half))
 
 
-def _norm(x, name):
+def norm(x, name):
     return L.BatchNormalization(axis=-1, epsilon=1e-3, momentum=0.999, name=name)(x)
 
 
@@ -31,14 +31,14 @@ def _block(x, filters, stride, expansion, i):
     channels = x.shape[-1]
     if i:
         x = L.Conv2D(expansion * channels, 1, padding="same", use_bias=False, activation=None, name=prefix + "expand")(x)
-        x = L.ReLU(6.0, name=prefix + "expand_relu")(_norm(x, prefix + "expand_BN"))
+        x = L.ReLU(6.0, name=prefix + "expand_relu")(norm(x, prefix + "expand_BN"))
     if stride == 2:
         x = L.ZeroPadding2D(padding=pads(x, 3), name=prefix + "pad")(x)
     x = L.DepthwiseConv2D(3, strides=stride, activation=None, use_bias=False, padding="same" if stride == 1 else "valid",
                           name=prefix + "depthwise")(x)
-    x = L.ReLU(6.0, name=prefix + "depthwise_relu")(_norm(x, prefix + "depthwise_BN"))
+    x = L.ReLU(6.0, name=prefix + "depthwise_relu")(norm(x, prefix + "depthwise_BN"))
     x = L.Conv2D(filters, 1, padding="same", use_bias=False, activation=None, name=prefix + "project")(x)
-    x = _norm(x, prefix + "project_BN")
+    x = norm(x, prefix + "project_BN")
     return L.Add(name=prefix + "add")([before, x]) if channels == filters and stride == 1 else x
 
 
@@ -47,12 +47,12 @@ def MobileNetV2(input_shape=None, alpha=1.0, include_top=True, weights="imagenet
     check(weights, include_top, classes)
     inputs = entry(input_shape, input_tensor, 224, 32, include_top)
     x = L.Conv2D(rounded(32 * alpha), 3, strides=(2, 2), padding="same", use_bias=False, name="Conv1")(inputs)
-    x = L.ReLU(6.0, name="Conv1_relu")(_norm(x, "bn_Conv1"))
+    x = L.ReLU(6.0, name="Conv1_relu")(norm(x, "bn_Conv1"))
     for i, (filters, stride, expansion) in enumerate(_BLOCKS):
         x = _block(x, rounded(int(filters * alpha)), stride, expansion, i)
     last = rounded(1280 * alpha) if alpha > 1.0 else 1280
     x = L.Conv2D(last, 1, use_bias=False, name="Conv_1")(x)
-    x = L.ReLU(6.0, name="out_relu")(_norm(x, "Conv_1_bn"))
+    x = L.ReLU(6.0, name="out_relu")(norm(x, "Conv_1_bn"))
     if include_top:
         x = L.GlobalAveragePooling2D()(x)
         x = L.Dense(classes, activation=classifier_activation, name="predictions")(x)
