@@ -6,9 +6,11 @@
 #include "base/rng.h"
 #include "support/call.h"
 #include "support/cuda_door.h"
+#include "support/kernel_call.h"
 #include "support/support.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -543,6 +545,120 @@ static void test_what_nobody_reads_is_not_stored(void **state) {
     free(t);
 }
 
+/* --- casts ----------------------------------------------------------------------------------- */
+
+static const char *const cast_types[] = {"f32", "f64", "f16", "bf16", "i8",  "u8",
+                                         "i16", "u16", "i32", "u32",  "i64", "bool"};
+/* Ties, ends of ranges, and what is beyond them. */
+static const double cast_values[] = {0,
+                                     -0.0,
+                                     1,
+                                     -1,
+                                     0.5,
+                                     -2.5,
+                                     1.00048828125,
+                                     1.00146484375,
+                                     1.0009,
+                                     0x1p-14,
+                                     0x1.ffcp-15,
+                                     0x1p-24,
+                                     0x1p-25,
+                                     0x1.8p-24,
+                                     0x1.0001p-25,
+                                     0x1p-26,
+                                     65504,
+                                     65519.99,
+                                     65520,
+                                     -65520,
+                                     1e-30,
+                                     0x1p-149,
+                                     127.5,
+                                     128,
+                                     -128.9,
+                                     255,
+                                     256.5,
+                                     32767.9,
+                                     32768,
+                                     -32769,
+                                     65535,
+                                     65536.5,
+                                     2147483647,
+                                     2147483648.0,
+                                     4294967295.0,
+                                     4294967296.0,
+                                     0x1p53,
+                                     9.3e18,
+                                     -9.3e18,
+                                     1e300,
+                                     3.3895313892515355e38,
+                                     3.396e38,
+                                     3.4028235e38,
+                                     1e39,
+                                     INFINITY,
+                                     -INFINITY,
+                                     NAN,
+                                     -7};
+enum { N_CAST = sizeof cast_values / sizeof cast_values[0] };
+
+static bool is_nan_at(snug_dtype dtype, const void *data, int i) {
+    const uint16_t *narrow = data;
+    if (dtype == SNUG_F64)
+        return isnan(((const double *)data)[i]);
+    if (dtype == SNUG_F32)
+        return isnan(((const float *)data)[i]);
+    return (dtype == SNUG_F16 && (narrow[i] & 0x7fff) > 0x7c00) ||
+           (dtype == SNUG_BF16 && (narrow[i] & 0x7fff) > 0x7f80);
+}
+
+/* The CPU's cast of data, in k->out[0]; k is to be closed. */
+static void cast_here(sn_test_call *k, const char *from, const char *to, const void *data) {
+    char attrs[24], type[24];
+    snprintf(attrs, sizeof attrs, "dtype=%s", to);
+    snprintf(type, sizeof type, "%s[%d]", from, (int)N_CAST);
+    sn_kernel_open(k, &(sn_kernel_case){"cast", attrs, type, {0}, 0, 0}, 1);
+    memcpy(k->in[0].data, data, k->in[0].bytes);
+    sn_run(k);
+}
+
+static void expect_same_cast(const sn_test_call *k, const char *from, const char *to) {
+    snug_error err;
+    unsigned char got[N_CAST * 8];
+    const size_t width = k->out[0].bytes / N_CAST;
+    const snug_view out = {got, k->out[0].bytes, k->out[0].type};
+    sn_call call = {.op = SN_OP_cast,
+                    .attrs = &k->d.attrs,
+                    .param = k->param,
+                    .n_in = 1,
+                    .n_out = 1,
+                    .in = k->in,
+                    .out = &out,
+                    .n_threads = 1,
+                    .full = N_CAST};
+    expect_ok(door->run(&k->d, &call, 0xa5, &err), &err);
+    for (int i = 0; i < N_CAST; i++) {
+        const unsigned char *want = (const unsigned char *)k->out[0].data;
+        if (memcmp(got + (size_t)i * width, want + (size_t)i * width, width) != 0 &&
+            !(is_nan_at(out.type.dtype, got, i) && is_nan_at(out.type.dtype, want, i)))
+            fail_msg("%s to %s: value %d of the list is another here", from, to, i);
+    }
+}
+
+static void test_every_type_is_cast_to_every_other_as_on_the_processor(void **state) {
+    (void)state;
+    enum { N = sizeof cast_types / sizeof cast_types[0] };
+    for (int i = 0; i < N; i++) {
+        sn_test_call first;
+        cast_here(&first, "f64", cast_types[i], cast_values);
+        for (int j = 0; j < N; j++) {
+            sn_test_call k;
+            cast_here(&k, cast_types[i], cast_types[j], first.out[0].data);
+            expect_same_cast(&k, cast_types[i], cast_types[j]);
+            sn_kernel_close(&k);
+        }
+        sn_kernel_close(&first);
+    }
+}
+
 int main(void) {
     const char *path = getenv("SNUG_TEST_PLUGIN");
     char why[512] = "";
@@ -560,6 +676,7 @@ int main(void) {
         cmocka_unit_test(test_calls_that_run_together_give_the_same_bits),
         cmocka_unit_test(test_one_channel_gives_the_same_bits_together),
         cmocka_unit_test(test_what_nobody_reads_is_not_stored),
+        cmocka_unit_test(test_every_type_is_cast_to_every_other_as_on_the_processor),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

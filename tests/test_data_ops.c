@@ -587,6 +587,8 @@ static void test_wrong_attributes_are_named(void **state) {
     expect_create_fails(e, "tf.image.resize", (attr){"method", "cubic"}, "method 'cubic'");
     expect_create_fails(e, "tf.strings.regex_replace", (attr){"pattern", "a(b"}, "( without )");
     expect_create_fails(e, "tf.strings.regex_replace", (attr){"pattern", "[z-a]"}, "range");
+    expect_create_fails(e, "tf.strings.regex_replace", (attr){"pattern", "[\xc3]"}, "no UTF-8");
+    expect_create_fails(e, "tf.strings.regex_replace", (attr){"pattern", "(?i)[\xc3\xa9]"}, "(?i)");
     expect_create_fails(e, "tf.strings.regex_replace", (attr){"pattern", "*a"},
                         "nothing to repeat");
     expect_create_fails(e, "tf.strings.regex_replace", (attr){"pattern", "a{1000}{1000}"},
@@ -598,7 +600,7 @@ static void test_wrong_attributes_are_named(void **state) {
 
 static void test_patterns_of_any_bytes_end(void **state) {
     snug_engine *e = *state;
-    static const char letters[] = "ab(){}[]|*+?.^$\\1,-dwsbQEi:P<>x ";
+    static const char letters[] = "ab(){}[]|*+?.^$\\1,-dwsbQEi:P<>x \xc3\xa9\xe2";
     uint64_t seed = 11;
     for (int i = 0; i < 3000; i++) {
         char pattern[24];
@@ -609,7 +611,7 @@ static void test_patterns_of_any_bytes_end(void **state) {
         snug_data_op *op;
         snug_datum out;
         int n_out;
-        snug_text t = {"aab ba\\(ab) 1,x bbbbbbbbbbbbbb", 29};
+        snug_text t = {"aab ba\\(\xc3\xa9) 1,x bbbbbbbbbbb\xe2\x82", 29};
         const snug_datum in = lent(&t);
         if (snug_data_op_create(e, "tf.strings.regex_replace", attrs, 2, &op, NULL) != SNUG_OK)
             continue;

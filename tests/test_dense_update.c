@@ -119,7 +119,8 @@ static void test_update_with_dx_has_the_bits_of_three_rows(void **state) {
         expect_bits_of_three(3, 40, 2048, threads);
         expect_bits_of_three(3, 1, 1, threads);
     }
-    expect_bits_of_three(3, 262200, 2, 2); /* longer spans */
+    expect_bits_of_three(3, 262200, 2, 2); /* longer spans, of narrow weights and of others */
+    expect_bits_of_three(1, 262200, 17, 2);
 }
 
 /* --- the fusion ------------------------------------------------------------------------------ */

@@ -666,27 +666,27 @@ static void test_budgets_below_the_variables_are_kept_or_refused(void **state) {
     world_ok(w, plan_with(w, &o));
 }
 
-/* A chain of eight products and tanh, 2048 x 256: activations of 2 MiB are needed again on the way
+/* A chain of eight products and tanh, 65536 x 8: activations of 2 MiB are needed again on the way
  * back, the first of them last. */
 static void build_chain(world *w) {
-    static float x[2048 * 256];
-    for (int i = 0; i < 2048 * 256; i++)
+    enum { N = 8, ROWS = 65536, WIDTH = 8 };
+    static float x[ROWS * WIDTH];
+    for (int i = 0; i < ROWS * WIDTH; i++)
         x[i] = (float)(i * 29 % 97 - 48) / 97;
-    enum { N = 8 };
-    const snug_type tx = world_type(SNUG_F32, 3, (int64_t[]){1, 2048, 256}); /* no slices */
+    const snug_type tx = world_type(SNUG_F32, 3, (int64_t[]){1, ROWS, WIDTH}); /* no slices */
     const sn_value in = world_input(w, "x", &tx, x);
     sn_value grads[N], wrt[N];
     for (int i = 0; i < N; i++) {
         char name[8];
         snprintf(name, sizeof name, "k%d", i);
-        wrt[i] = add_variable(w, name, (int64_t[]){256, 256}, 2, false, 0.04);
+        wrt[i] = add_variable(w, name, (int64_t[]){WIDTH, WIDTH}, 2, false, 0.25);
     }
     sn_builder b = sn_builder_on(w->graph);
-    sn_value h = sn_build_reshape(&b, in, (int64_t[]){2048, 256}, 2);
+    sn_value h = sn_build_reshape(&b, in, (int64_t[]){ROWS, WIDTH}, 2);
     for (int i = 0; i < N; i++)
         h = sn_build_tanh(&b, sn_build_matmul(&b, h, wrt[i], SN_NO_VALUE));
     const sn_value loss = sn_build_mean(
-        &b, sn_build_reshape(&b, sn_build_square(&b, h), (int64_t[]){2048 * 256}, 1), 0, false);
+        &b, sn_build_reshape(&b, sn_build_square(&b, h), (int64_t[]){ROWS * WIDTH}, 1), 0, false);
     world_ok(w, sn_builder_done(&b, &w->err));
     world_ok(w, sn_graph_gradients(w->graph, loss, wrt, N, grads, &w->err));
     sn_graph_set_part(w->graph, SN_PART_UPDATE);

@@ -7,6 +7,7 @@
 #include "exec/gpu.h"
 #include "plan/plan.h"
 
+#include <snug/dataset.h>
 #include <snug/graph.h>
 
 #include <math.h>
@@ -103,8 +104,25 @@ static void test_runs_are_captured_and_replayed(void **state) {
     size_t n;
     expect_ok(open_gpu(*state, 0, &err), &err);
     expect_ok(fit_blobs(*state, weights, &n, &err), &err);
-    /* 70 rows: 4 whole batches and a remainder, 4 epochs; each run in two parts */
-    assert_int_equal(card()->n_replays, 2 * (15 + 3));
+    /* 70 rows: 4 whole batches and a remainder, 4 epochs */
+    assert_int_equal(card()->n_replays, 15 + 3);
+}
+
+static void test_no_run_is_captured_where_that_is_asked_for(void **state) {
+    snug_error err;
+    float captured[MAX_WEIGHTS], weights[MAX_WEIGHTS];
+    size_t n, m;
+    expect_ok(open_gpu(*state, 0, &err), &err);
+    expect_ok(fit_blobs(*state, captured, &n, &err), &err);
+    const int64_t replays = card()->n_replays;
+    setenv("SNUG_CUDA_GRAPHS", "0", 1);
+    const snug_status opened = open_gpu(*state, 0, &err);
+    unsetenv("SNUG_CUDA_GRAPHS");
+    expect_ok(opened, &err);
+    expect_ok(fit_blobs(*state, weights, &m, &err), &err);
+    assert_int_equal(card()->n_replays, replays);
+    assert_int_equal(n, m);
+    assert_memory_equal(weights, captured, n * sizeof *weights);
 }
 
 /* Three numbers a row: batches begin anywhere in the generator's blocks of four. */
@@ -176,6 +194,174 @@ static void test_weights_that_are_written_reach_the_device(void **state) {
     assert_true(fabs(before[0] - log(3)) > 1e-3);
     snug_model_destroy(m);
     blobs_end(&b);
+}
+
+/* --- the next batch -----------------------------------------------------------------------------
+ */
+/* Of 70 rows in batches of 16 each epoch has three steps whose batch comes while another of its
+ * kind runs. */
+static void test_the_next_batch_comes_while_a_step_runs(void **state) {
+    snug_error err;
+    snug_model_plan_info info;
+    float with[MAX_WEIGHTS], without[MAX_WEIGHTS];
+    size_t n;
+    expect_ok(open_gpu(*state, 0, &err), &err);
+    snug_model *m = mlp(*state);
+    const snug_plan_request request = {.batch = 16, .train = 1};
+    expect_ok(snug_model_plan(m, &request, &info, &err), &err);
+    assert_true(info.next_batch_bytes >= 2 * 16 * (BLOB_DIM + 1) * sizeof(float));
+    const size_t tight = info.peak_bytes + info.reserve_bytes;
+    snug_model_destroy(m);
+    expect_ok(fit_blobs(*state, with, &n, &err), &err);
+    assert_int_equal(card()->n_beside, 3 * 4);
+    expect_ok(open_gpu(*state, tight, &err), &err); /* no room for it */
+    m = mlp(*state);
+    expect_ok(snug_model_plan(m, &request, &info, &err), &err);
+    assert_true(info.fits);
+    assert_int_equal(info.next_batch_bytes, 0);
+    snug_model_destroy(m);
+    expect_ok(fit_blobs(*state, without, &n, &err), &err);
+    assert_int_equal(card()->n_beside, 3 * 4);
+    assert_memory_equal(with, without, n * sizeof *with);
+}
+
+/* By the numbers of rows, or in assembled batches. */
+static snug_dataset *blob_batches(snug_engine *e, blobs *b, int how) {
+    snug_error err;
+    snug_feed *feeds[2] = {b->fx, b->fy};
+    snug_dataset *d;
+    expect_ok(snug_dataset_from_feeds(e, feeds, 2, &d, &err), &err);
+    b->fx = b->fy = NULL;
+    expect_ok(snug_dataset_batch(d, 16, 0, &d, &err), &err);
+    if (how == 1)
+        expect_ok(snug_dataset_prefetch(d, 2, &d, &err), &err);
+    return d;
+}
+
+static void fit_dataset(snug_engine *e, int how, int64_t steps_per_epoch, float *weights) {
+    snug_error err;
+    blobs b;
+    blobs_begin(e, &b);
+    snug_model *m = mlp(e);
+    snug_dataset *d = blob_batches(e, &b, how);
+    const snug_fit_options fit = {
+        .dataset = d, .epochs = 3, .steps_per_epoch = steps_per_epoch, .seed = 5};
+    expect_ok(snug_fit(m, &fit, NULL, &err), &err);
+    (void)copy_weights(m, weights);
+    snug_model_destroy(m);
+    snug_dataset_drop(d);
+    blobs_end(&b);
+}
+
+static void test_batches_of_datasets_come_ahead_and_are_the_same(void **state) {
+    static const int64_t steps[] = {0, 3, 7}; /* a pass; a part of one; into the next */
+    for (int how = 0; how < 2; how++)
+        for (int k = 0; k < 3; k++) {
+            snug_error err;
+            float here[MAX_WEIGHTS] = {0}, there[MAX_WEIGHTS] = {0};
+            fit_dataset(*state, how, steps[k], here);
+            expect_ok(open_gpu(*state, 0, &err), &err);
+            const int64_t before = card()->n_beside;
+            fit_dataset(*state, how, steps[k], there);
+            assert_true(card()->n_beside - before >= 2 * 2);
+            expect_near(there, here, MAX_WEIGHTS, 1e-5);
+            expect_ok(snug_device(*state, "cpu", NULL, &err), &err);
+        }
+}
+
+/* A source of the caller's own thread that asks the model itself before each batch. */
+typedef struct {
+    snug_engine *engine;
+    blobs *data;
+    snug_model *model;
+    int64_t at;
+} asking;
+
+static snug_status open_asking(void *ctx, void **cursor, snug_error *err) {
+    (void)err;
+    ((asking *)ctx)->at = 0;
+    *cursor = ctx;
+    return SNUG_OK;
+}
+
+static snug_status ignore_rows(void *ctx, int64_t first_row, const snug_view *view,
+                               snug_error *err) {
+    (void)ctx, (void)first_row, (void)view, (void)err;
+    return SNUG_OK;
+}
+
+static snug_status next_asking(void *cursor, snug_element *out, snug_error *err) {
+    asking *a = cursor;
+    const snug_type x = {SNUG_F32, 2, {16, BLOB_DIM}}, y = {SNUG_I32, 1, {16}};
+    const snug_run_options run = {.x = a->data->fx, .batch = 16};
+    if (a->at == 4)
+        return SNUG_E_END;
+    SNUG_TRY(snug_predict(a->model, &run, ignore_rows, NULL, err));
+    *out = (snug_element){.n = 2, .index = a->at};
+    SNUG_TRY(snug_datum_create(a->engine, &x, &out->part[0], err));
+    SNUG_TRY(snug_datum_create(a->engine, &y, &out->part[1], err));
+    memcpy(out->part[0].data, a->data->x[16 * a->at], sizeof a->data->x[0] * 16);
+    memcpy(out->part[1].data, &a->data->y[16 * a->at], sizeof a->data->y[0] * 16);
+    a->at++;
+    return SNUG_OK;
+}
+
+static void close_asking(void *cursor) {
+    (void)cursor;
+}
+
+static double fit_asking(snug_engine *e, float *weights) {
+    snug_error err;
+    blobs b;
+    snug_dataset *d;
+    snug_fit_result result;
+    blobs_begin(e, &b);
+    asking a = {e, &b, mlp(e), 0};
+    const snug_generator source = {
+        .ctx = &a,
+        .spec = {.n = 2, .type = {{SNUG_F32, 2, {16, BLOB_DIM}}, {SNUG_I32, 1, {16}}}},
+        .cardinality = 4,
+        .open = open_asking,
+        .next = next_asking,
+        .close = close_asking,
+        .serial = 1};
+    expect_ok(snug_dataset_from_generator(e, &source, &d, &err), &err);
+    expect_ok(snug_fit(a.model, &(snug_fit_options){.dataset = d, .epochs = 3}, &result, &err),
+              &err);
+    (void)copy_weights(a.model, weights);
+    snug_dataset_drop(d);
+    snug_model_destroy(a.model);
+    blobs_end(&b);
+    return result.values[0];
+}
+
+static void test_a_source_may_ask_the_model_it_feeds(void **state) {
+    snug_error err;
+    float here[MAX_WEIGHTS] = {0}, there[MAX_WEIGHTS] = {0};
+    const double loss = fit_asking(*state, here);
+    expect_ok(open_gpu(*state, 0, &err), &err);
+    expect_real(fit_asking(*state, there), loss, 1e-5);
+    expect_near(there, here, MAX_WEIGHTS, 1e-5);
+}
+
+/* The rows that are asked about are those of the step that failed, not of the next. */
+static void test_a_bad_label_of_a_dataset_is_named_though_the_next_batch_is_there(void **state) {
+    for (int how = 0; how < 2; how++) {
+        snug_error err;
+        blobs b;
+        expect_ok(open_gpu(*state, 0, &err), &err);
+        blobs_begin(*state, &b);
+        b.y[40] = 7;
+        snug_model *m = mlp(*state);
+        snug_dataset *d = blob_batches(*state, &b, how);
+        expect_status(snug_fit(m, &(snug_fit_options){.dataset = d}, NULL, &err), SNUG_E_DATA,
+                      &err);
+        expect_text(err.text, "row 8 of y has the label 7");
+        assert_int_equal(card()->n_beside, 3 * (how + 1));
+        snug_model_destroy(m);
+        snug_dataset_drop(d);
+        blobs_end(&b);
+    }
 }
 
 /* --- a step is atomic ---------------------------------------------------------------------------
@@ -256,9 +442,10 @@ static void fit_wide(snug_engine *e, bool middle, size_t budget, wide_run *out) 
     expect_ok(make_wide(e, middle, &m, &err), &err);
     expect_ok(snug_feed_open(e, middle ? "normal:16x64@1" : "normal:512x64@1", &x, &err), &err);
     expect_ok(snug_feed_open(e, middle ? "labels:16@2@3" : "labels:512@2@3", &y, &err), &err);
-    expect_ok(
-        snug_model_plan(m, &(snug_plan_request){.batch = batch, .train = 1}, &out->info, &err),
-        &err);
+    expect_ok(snug_model_plan(m,
+                              &(snug_plan_request){.batch = batch, .train = 1, .quick = budget > 0},
+                              &out->info, &err),
+              &err);
     expect_ok(
         snug_fit(m, &(snug_fit_options){.x = x, .y = y, .batch = batch, .epochs = 2}, NULL, &err),
         &err);
@@ -357,7 +544,8 @@ static snug_model_plan_info plan_wide(snug_engine *e, size_t budget, size_t host
     expect_ok(open_gpu(e, budget, &err), &err);
     expect_ok(make_wide(e, true, &m, &err), &err);
     expect_ok(snug_budget(e, host, &err), &err);
-    expect_ok(snug_model_plan(m, &(snug_plan_request){.batch = 16, .train = 1}, &info, &err), &err);
+    const snug_plan_request request = {.batch = 16, .train = 1, .quick = budget > 0};
+    expect_ok(snug_model_plan(m, &request, &info, &err), &err);
     snug_model_destroy(m);
     expect_ok(snug_budget(e, 0, &err), &err);
     return info;
@@ -404,7 +592,7 @@ static void test_a_card_that_others_fill_is_planned_into_what_is_left(void **sta
     snug_error err;
     snug_model *m;
     snug_model_plan_info info;
-    const size_t left = (size_t)8 << 20;
+    const size_t left = (size_t)18 << 20; /* 14 of them for a captured run */
     card()->others_bytes = fresh.total_bytes - fresh.context_bytes - left;
     expect_ok(open_gpu(*state, 0, &err), &err);
     expect_ok(make_wide(*state, false, &m, &err), &err);
@@ -413,6 +601,13 @@ static void test_a_card_that_others_fill_is_planned_into_what_is_left(void **sta
     assert_int_equal(info.budget_bytes, fresh.context_bytes + left);
     assert_true(info.fits && info.slices > 1);
     assert_true(info.peak_bytes <= info.budget_bytes);
+    expect_ok(snug_device_budget(*state, fresh.total_bytes, &err), &err);
+    sn_text text = sn_text_begin();
+    const snug_writer w = sn_text_writer(&text);
+    expect_ok(snug_report_plan(m, &(snug_plan_request){.batch = 8192, .train = 1}, 0, &w, &err),
+              &err);
+    expect_text(text.text, "that is what is free on gpu:0 of the budget of 1.0 GiB");
+    sn_text_end(&text);
     snug_model_destroy(m);
 }
 
@@ -446,7 +641,7 @@ static void test_what_is_missing_is_said(void **state) {
     expect_status(snug_device(*state, "tpu", NULL, &err), SNUG_E_INVALID, &err);
     const snug_device_options other = {.plugin = SNUG_EMULATED_PLUGIN};
     expect_status(snug_device(*state, "gpu:3", &other, &err), SNUG_E_DEVICE, &err);
-    expect_text(err.text, "there is no GPU 3; the driver sees 1");
+    expect_text(err.text, "there is no GPU 3; the driver sees 1, from gpu:0 on");
     card()->n_devices = 0;
     assert_int_equal(snug_device_count(SNUG_EMULATED_PLUGIN, why, sizeof why), 0);
     expect_text(why, "sees no GPU");
@@ -495,6 +690,22 @@ static void test_a_library_that_had_no_memory_is_asked_again(void **state) {
     assert_true(asked >= 1 + 2 + 1 + 2); /* forward, of inputs, of filters; and of slices */
     expect_ok(plan_convolutions(*state, &info, &err), &err);
     assert_int_equal(card()->n_asked, asked);
+}
+
+/* No engine is asked after that, no own kernel taken instead: the engine's GPU is lost. */
+static void test_a_card_that_fails_while_a_library_is_asked_is_lost(void **state) {
+    snug_error err;
+    snug_model_plan_info info;
+    expect_ok(open_gpu(*state, 0, &err), &err);
+    card()->has_libraries = true;
+    card()->fails_asked = true;
+    expect_status(plan_convolutions(*state, &info, &err), SNUG_E_DEVICE, &err);
+    expect_text(err.text, "the card failed while cuDNN was asked");
+    assert_int_equal(card()->n_asked, 1);
+    card()->fails_asked = false;
+    expect_status(plan_convolutions(*state, &info, &err), SNUG_E_DEVICE, &err);
+    expect_text(err.text, "the card failed while cuDNN was asked; the GPU is of no use");
+    assert_int_equal(card()->n_asked, 1);
 }
 
 /* --- failures ----------------------------------------------------------------------------------
@@ -576,8 +787,13 @@ int main(void) {
         gpu_test(test_rows_without_a_kernel_run_on_the_host),
         gpu_test(test_plans_name_rows_that_run_on_the_host),
         gpu_test(test_runs_are_captured_and_replayed),
+        gpu_test(test_no_run_is_captured_where_that_is_asked_for),
         gpu_test(test_recipes_are_made_on_the_device),
         gpu_test(test_weights_that_are_written_reach_the_device),
+        gpu_test(test_the_next_batch_comes_while_a_step_runs),
+        gpu_test(test_batches_of_datasets_come_ahead_and_are_the_same),
+        gpu_test(test_a_source_may_ask_the_model_it_feeds),
+        gpu_test(test_a_bad_label_of_a_dataset_is_named_though_the_next_batch_is_there),
         gpu_test(test_nan_leaves_the_weights_as_they_were),
         gpu_test(test_labels_outside_of_the_classes_are_named),
         gpu_test(test_a_tight_budget_is_held_in_slices_with_the_same_weights),
@@ -590,6 +806,7 @@ int main(void) {
         gpu_test(test_a_reset_is_made_only_when_asked_for),
         gpu_test(test_what_is_missing_is_said),
         gpu_test(test_a_library_that_had_no_memory_is_asked_again),
+        gpu_test(test_a_card_that_fails_while_a_library_is_asked_is_lost),
         gpu_test(test_training_survives_any_failed_request),
         gpu_test(test_a_lost_device_poisons_its_engine_only),
         gpu_test(test_a_lost_device_says_so_until_it_is_opened_again),

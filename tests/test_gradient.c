@@ -425,8 +425,8 @@ static void test_gradient_is_absent_where_nothing_depends(void **state) {
     sn_graph_destroy(g);
 }
 
-/* x^0 is 1 everywhere; 0 x^(-1) would be NaN at 0. */
-static void test_gradient_of_a_power_of_zero_is_absent(void **state) {
+/* x^0 is 1 everywhere; 0 x^(-1) would be NaN at 0: no second power is made. */
+static void test_gradient_of_a_power_of_zero_is_zeros(void **state) {
     snug_error err;
     sn_graph *g = parse(state, "snug graph 1\n%0 input x f32[3]\np0 real 0\n"
                                "%1 = power(%0) value=p0 | forward -> f32[3]\n"
@@ -434,7 +434,13 @@ static void test_gradient_of_a_power_of_zero_is_absent(void **state) {
     const sn_value x = {0};
     sn_value dx;
     expect_ok(sn_graph_gradients(g, (sn_value){2}, &x, 1, &dx, &err), &err);
-    assert_false(sn_value_ok(dx));
+    assert_true(sn_value_ok(dx));
+    assert_true(sn_type_equal(sn_graph_type(g, dx), sn_graph_type(g, x)));
+    const sn_node_info *node = sn_graph_node_at(g, sn_graph_value_at(g, dx)->node);
+    assert_int_equal(node->op, SN_OP_fill);
+    const sn_param zero = {(uint32_t)node->attrs.fill.value};
+    assert_true(sn_graph_param_at(g, zero)->real == 0);
+    assert_int_equal(count_ops(g, SN_OP_power), 1);
     sn_graph_destroy(g);
 }
 
@@ -590,7 +596,7 @@ int main(void) {
         engine_test(test_gradient_of_a_shared_weight_is_one_product),
         engine_test(test_gradient_of_relu_reads_the_output),
         engine_test(test_gradient_is_absent_where_nothing_depends),
-        engine_test(test_gradient_of_a_power_of_zero_is_absent),
+        engine_test(test_gradient_of_a_power_of_zero_is_zeros),
         engine_test(test_gradients_are_summed_in_reverse_program_order),
         engine_test(test_gradient_splits_ties_as_tensorflow_does),
         engine_test(test_gradient_of_a_product_with_zeros),

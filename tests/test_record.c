@@ -484,20 +484,20 @@ static void test_an_error_in_a_run_says_where_it_was_recorded(void **state) {
     expect_ok(snug_tensor_copy(b.r, &(snug_type){SNUG_I32, 1, {2}}, (int32_t[]){1, 9}, &i, &b.err),
               &b.err);
     for (uint64_t site = 41; site < 43; site++) {
-        snug_tensor *y = gather_at(&b, site, x, i);
+        snug_tensor *twice = op(&b, "add", "", i, i), *y = gather_at(&b, site, x, twice);
         expect_status(snug_tensor_read(y, v, sizeof v, &b.err), SNUG_E_DATA, &b.err);
         expect_text(b.err.text, site == 41 ? "gather f32[2], train.py:41" : "train.py:42");
-        snug_tensor_drop(y);
+        snug_tensor_drop(y), snug_tensor_drop(twice);
     }
     expect_ok(snug_trace_begin(b.r, snug_tensor_type(x), 1, &argument, &trace, &b.err), &b.err);
-    snug_tensor *y = gather_at(&b, 7, argument, i);
+    snug_tensor *twice = op(&b, "add", "", i, i), *y = gather_at(&b, 7, argument, twice);
     expect_ok(snug_trace_end(trace, &y, 1, &b.err), &b.err);
     snug_recorder_set_site(b.r, 8);
     expect_ok(snug_trace_call(trace, &x, 1, &out, 1, &b.err), &b.err);
     expect_status(snug_tensor_read(out, v, sizeof v, &b.err), SNUG_E_DATA, &b.err);
     expect_text(b.err.text, "train.py:7");
     snug_tensor_drop(argument), snug_tensor_drop(y), snug_tensor_drop(out);
-    snug_tensor_drop(i), snug_tensor_drop(x);
+    snug_tensor_drop(twice), snug_tensor_drop(i), snug_tensor_drop(x);
     snug_trace_drop(trace);
     close_bench(&b);
 }

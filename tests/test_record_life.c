@@ -412,12 +412,57 @@ static void test_a_dropped_tape_gives_its_bytes_back(void **state) {
     snug_recorder_destroy(b->r);
 }
 
-/* An index that is not there, found after the variable was written. */
-static void tear(bench *b, snug_variable *v) {
-    snug_tensor *bad, *now;
-    float first[4];
-    OK(snug_tensor_copy(b->r, &(snug_type){SNUG_I32, 1, {4}}, (int32_t[]){0, 1, 2, 9}, &bad,
+static snug_tensor *run_wide(bench *b, snug_tensor *x) {
+    snug_tensor *y = op(b, "affine", "scale=2 shift=1", x, NULL);
+    sync(b);
+    return y;
+}
+
+/* Without a budget, that is; and what is asked about memory counts none of it. */
+static void test_results_take_the_place_of_dropped_ones(void **state) {
+    bench bench_ = open_bench(state), *b = &bench_;
+    const size_t bytes = (size_t)4 << 20;
+    const snug_type wide = {SNUG_F32, 1, {1 << 20}};
+    snug_recorder_info info;
+    snug_tensor *x;
+    OK(snug_tensor_full(b->r, &wide, 0.5, &x, &b->err));
+    sync(b);
+    snug_tensor *y = run_wide(b, x);
+    const void *first = y->storage->data;
+    DROP(y);
+    assert_int_equal(b->r->left_bytes, bytes);
+    y = run_wide(b, x);
+    assert_ptr_equal(y->storage->data, first);
+    assert_int_equal(b->r->left_bytes, 0);
+    float v;
+    snug_tensor *one = op(b, "slice", "sizes=1 strides=1 start=9", y, NULL);
+    OK(snug_tensor_read(one, &v, sizeof v, &b->err));
+    expect_real((double)v, 2, 0);
+    const size_t held = snug_engine_bytes(b->e);
+    DROP(one, y);
+    snug_recorder_tell(b->r, &info);
+    assert_true(snug_engine_bytes(b->e) + bytes <= held);
+    y = run_wide(b, x);
+    OK(snug_budget(b->e, (size_t)256 << 20, &b->err));
+    DROP(y, x);
+    assert_int_equal(b->r->left_bytes, 0);
+    snug_recorder_destroy(b->r);
+}
+
+/* Indices, one of which is not there, that only a run knows. */
+static snug_tensor *bad_indices(bench *b) {
+    snug_tensor *half;
+    OK(snug_tensor_copy(b->r, &(snug_type){SNUG_I32, 1, {4}}, (int32_t[]){0, 1, 2, 5}, &half,
                         &b->err));
+    snug_tensor *bad = op(b, "add", "", half, half);
+    DROP(half);
+    return bad;
+}
+
+/* Found after the variable was written. */
+static void tear(bench *b, snug_variable *v) {
+    snug_tensor *bad = bad_indices(b), *now;
+    float first[4];
     assign(b, v, 5);
     now = read(b, v);
     snug_tensor *y = op(b, "gather", "axis=0", now, bad);
@@ -435,8 +480,7 @@ static void test_a_torn_variable_is_whole_once_an_assignment_has_run(void **stat
     snug_tensor *one = tensor(b, 1);
     expect_status(snug_variable_update(b->r, "assign_add", "", &v, 1, &one, 1, &b->err),
                   SNUG_E_TORN, &b->err);
-    OK(snug_tensor_copy(b->r, &(snug_type){SNUG_I32, 1, {4}}, (int32_t[]){0, 1, 2, 9}, &bad,
-                        &b->err));
+    bad = bad_indices(b);
     snug_tensor *y = op(b, "gather", "axis=0", one, bad);
     OK(snug_variable_assign(v, y, &b->err)); /* which fails */
     expect_status(snug_sync(b->r, &b->err), SNUG_E_DATA, &b->err);
@@ -446,6 +490,25 @@ static void test_a_torn_variable_is_whole_once_an_assignment_has_run(void **stat
     expect_first(b, now, 7);
     assert_false(v->torn);
     DROP(old, now, one, bad, y);
+    snug_variable_drop(v);
+    snug_recorder_destroy(b->r);
+}
+
+static void test_an_index_that_is_in_memory_is_refused_at_once(void **state) {
+    bench bench_ = open_bench(state), *b = &bench_;
+    snug_variable *v = variable(b, 1);
+    snug_tensor *bad, *out;
+    OK(snug_tensor_copy(b->r, &(snug_type){SNUG_I32, 1, {2}}, (int32_t[]){3, 9}, &bad, &b->err));
+    assign(b, v, 5);
+    snug_tensor *now = read(b, v), *in[2] = {now, bad};
+    const size_t n_nodes = b->r->now->n_nodes;
+    expect_status(snug_record_op(b->r, "gather", "axis=0", in, 2, &out, 1, &b->err), SNUG_E_DATA,
+                  &b->err);
+    assert_int_equal(b->r->now->n_nodes, n_nodes);
+    sync(b); /* what stood before it happens */
+    expect_first(b, now, 5);
+    assert_false(v->torn);
+    DROP(now, bad);
     snug_variable_drop(v);
     snug_recorder_destroy(b->r);
 }
@@ -572,7 +635,9 @@ int main(void) {
         engine_test(test_a_long_chain_goes_at_once),
         engine_test(test_a_dropped_tape_gives_its_bytes_back),
         engine_test(test_a_torn_variable_is_whole_once_an_assignment_has_run),
+        engine_test(test_an_index_that_is_in_memory_is_refused_at_once),
         engine_test(test_refusals_leave_nothing),
+        engine_test(test_results_take_the_place_of_dropped_ones),
         cmocka_unit_test(test_any_request_of_a_long_program_may_fail),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

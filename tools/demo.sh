@@ -13,7 +13,7 @@ show make-data shapes "$work" --train-rows 10000 --seed 1
 show plan "$model" --batch 64 --train
 SECONDS=0
 show fit "$model" --x "$work/x_train.npy" --y "$work/y_train.npy" --validation-split 0.1 --epochs 15 --batch 64 \
-    --shuffle --seed 1 --best "$work/shapes.safetensors" --memory
+    --shuffle --seed 1 --save-best "$work/shapes.safetensors" --memory
 took=$SECONDS
 show evaluate "$model" --weights "$work/shapes.safetensors" --x "$work/x_test.npy" --y "$work/y_test.npy"
 

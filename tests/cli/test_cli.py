@@ -322,7 +322,7 @@ class BadInput(Case):
 
     def test_output_that_cannot_be_written(self):
         below = os.path.join(self.x, "out")  # a file where a folder should be
-        for option in ("--save", "--best", "--csv"):
+        for option in ("--save", "--save-best", "--csv"):
             text = self.fails(6, below, args=self.fit_args(option, below))
             self.assertNotIn("Epoch", text)  # told before training
         self.fails(6, below, args=["predict", self.model, "--x", self.x, "--out", below])
@@ -387,11 +387,13 @@ class Json(Case):
         self.assertEqual(sorted(value), sorted(keys))
 
     def test_plan_within_a_budget(self):
+        self.assertEqual(self.json_of("plan", self.model, "--batch", 8, "--train", "--budget", "64MiB", "--quick")["floor_bytes"], 0)
         p = self.json_of("plan", self.model, "--batch", 8, "--train", "--budget", "64MiB")
         self.assertTrue(p["fits"])
         self.assertEqual(sum(r["bytes"] for r in p["rows"] if not r["in_arena"]), 64 << 20)
         self.assertLess(p["peak_bytes"], p["floor_bytes"] + (8 << 20))
         self.assertEqual(p["means"], [])
+        self.assertTrue(self.json_of("plan", self.model, "--batch", 8, "--train", "--budget", "64MiB", "--best")["fits"])
         small = subprocess.run([SNUG, "plan", self.model, "--batch", "8", "--train", "--budget", "5MiB", "--json"],
                                capture_output=True, text=True)
         self.assertEqual(small.returncode, 3)
@@ -453,6 +455,15 @@ class Json(Case):
         self.assertIn("</style>", page)
         self.assertNotRegex(page, r"(?i)https?://|<script|@import|url\(")
         self.assertNotIn("nan", page.lower())
+
+    def test_budgets_of_a_page_can_be_read_off(self):
+        """Also where no power of two lies between them."""
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "plan.html")
+            self.json_of("plan", self.model, "--train", "--html", path)
+            with open(path) as file:
+                trade = file.read().split("</svg>")[0]
+        self.assertGreaterEqual(len(re.findall(r"text-anchor=middle>[0-9.]+ [KMG]iB<", trade)), 2)
 
     def test_a_plan_that_was_saved_is_run(self):
         with tempfile.TemporaryDirectory() as folder:
@@ -686,7 +697,7 @@ class Training(Case):
 
     def test_best_patience_and_csv(self):
         best, csv = self.at("best.safetensors"), self.at("log.csv")
-        r = self.json_of(*self.fit_args("--epochs", 30, "--optimizer", "sgd:lr=0", "--patience", 2, "--best", best, "--csv", csv))
+        r = self.json_of(*self.fit_args("--epochs", 30, "--optimizer", "sgd:lr=0", "--patience", 2, "--save-best", best, "--csv", csv))
         self.assertTrue(r["stopped"])
         self.assertEqual(r["epochs"], 3)
         lines = files.read(csv).decode().splitlines()

@@ -77,6 +77,32 @@ class Works(unittest.TestCase):
         self.assertEqual(r.returncode, 3, r.stderr)
         self.assertIn("does not fit 8.0 MiB", r.stdout)
 
+    def test_budgets_are_shares_of_the_card_too(self):
+        plan = ["plan", MLP, "--train", "--device", "gpu", "--budget"]
+        self.assertEqual(json.loads(run(*plan, "50%", "--json").stdout)["budget_bytes"], 512 << 20)
+        self.assertEqual(json.loads(run(*plan, "auto", "--json").stdout)["budget_bytes"], 1 << 30)
+        r = run(*plan, "140%")
+        self.assertEqual(r.returncode, 2, r.stderr)
+        self.assertIn("budget 140% is more than there is on a GPU", r.stderr)
+        self.assertIn("free on gpu:0 of the budget of 4.0 GiB", run(*plan, "4GiB").stdout)
+
+    def test_the_curve_goes_down_to_the_floor_with_slots_on_the_host(self):
+        with tempfile.TemporaryDirectory() as folder:
+            dense = {"class_name": "Dense", "config": {"name": "a", "units": 2048}}
+            inputs = {"class_name": "InputLayer", "config": {"batch_shape": [None, 512]}}
+            model = os.path.join(folder, "wide.json")
+            with open(model, "w") as f:
+                json.dump({"class_name": "Sequential", "config": {"name": "wide", "layers": [inputs, dense]}}, f)
+            plan = ["plan", model, "--train", "--batch", "256", "--optimizer", "adam", "--loss", "mse", "--device", "gpu"]
+            points = json.loads(run(*plan, "--curve", "--json").stdout)["points"]
+            for before, after in zip(points, points[1:]):
+                self.assertGreater(before["budget_bytes"], after["budget_bytes"])
+                self.assertLessEqual(before["step_seconds"], after["step_seconds"])
+            self.assertGreater(points[-1]["spilled_bytes"], 0)
+            floor = json.loads(run(*plan, "--json").stdout)["floor_bytes"]
+            self.assertEqual(points[-1]["budget_bytes"], floor)
+            self.assertIn("on the host", run(*plan, "--curve").stdout)
+
     def test_doctor_tells_versions_and_what_is_missing(self):
         facts = json.loads(run("doctor", "--json").stdout)
         self.assertEqual(facts["gpu"], "Emulated GPU, compute capability 9.0")

@@ -110,7 +110,7 @@ def main():
                     words += ["--loss", "mse"]
                 top = run_json(*words)["peak_bytes"]
                 floor = run_json(*words, "--budget", str(MIB))["floor_bytes"]
-                for place in PLACES:
+                for place in PLACES if FULL or batch == batches[0] else PLACES[:1]:
                     budget = int(floor + place * max(top - floor, 4 * MIB)) // 4096 * 4096 + 4096
                     errors = check(name, path, batch, threads, budget, folder)
                     n += 1

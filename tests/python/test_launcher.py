@@ -44,8 +44,17 @@ class Launcher(unittest.TestCase):
         code, _, err = snug("SCRIPT", text="import tensorflow as tf\ndef f():\n    return tf.ones((2, 3)) @ tf.ones((2, 3))\nf()\n")
         self.assertEqual(code, 1)
         self.assertTrue(err.startswith('Traceback (most recent call last):\n  File "script.py", line 4, in <module>'), err)
+        text = "import tensorflow as tf\n@tf.function\ndef f(x):\n    return tf.reshape(x, (7,))\nf(tf.ones(3))\n"
+        places = [line.split(",")[:2] for line in snug("SCRIPT", text=text)[2].splitlines() if "File" in line]
+        self.assertEqual(places, [['  File "script.py"', " line 5"], ['  File "script.py"', " line 4"]])
         code, _, err = snug("SCRIPT", text="def f(:\n")
         self.assertEqual((code, err.split("\n")[0]), (1, '  File "script.py", line 1'))
+
+    def test_old_imports_of_scripts_about_memory(self):
+        text = ("from tensorflow.compat.v1 import ConfigProto, Session\nfrom tensorflow.compat.v1.keras.backend import get_session, set_session\n"
+                "config = ConfigProto()\nconfig.gpu_options.allow_growth = True\nsession = Session(config=config)\nset_session(session)\n"
+                "print(get_session() is session)\n")
+        self.assertEqual(snug("SCRIPT", text=text)[:2], (0, "True\n"))
 
     def test_report_says_who_held_what(self):
         code, _, err = snug("--report", "SCRIPT", text="import tensorflow as tf\nfloat(tf.reduce_sum(tf.ones((9, 9)) * 2.0))")
@@ -59,6 +68,11 @@ class Launcher(unittest.TestCase):
         self.assertEqual(code, 1)
         self.assertEqual([line.split(":")[1] for line in out.splitlines()[:-1]], ["4", "5"])
         self.assertEqual(snug("--check", "SCRIPT", text="import tensorflow as tf\ntf.add\n")[0], 0)
+
+    def test_check_says_what_it_cannot_read(self):
+        self.assertEqual(snug("--check", "nothing.py", text="")[::2], (1, "snug: cannot open nothing.py: No such file or directory\n"))
+        self.assertEqual(snug("--check", "nothing", text="")[::2], (1, "snug: cannot open nothing: No such file or directory\n"))
+        self.assertRegex(snug("--check", "SCRIPT", text="\ndef f(:\n")[2], r"^snug: .*script\.py:2: invalid syntax\n$")
 
     def test_an_error_in_the_script_is_the_scripts(self):
         code, _, err = snug("SCRIPT", text="import tensorflow as tf\ntf.ones((2, 3)) @ tf.ones((2, 3))\n")

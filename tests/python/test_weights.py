@@ -221,6 +221,12 @@ class Files(unittest.TestCase):
         with self.assertRaisesRegex(NotImplementedError, "written by TensorFlow"):
             tf.saved_model.load(self.path("theirs"))
 
+    def test_what_holds_no_variable_is_no_saved_model(self):
+        for value in (None, 3, [1], {"a": 1}, tf.constant(1.0), lambda x: x, tf.function(lambda x: x)):
+            with self.assertRaisesRegex(ValueError, type(value).__qualname__):
+                tf.saved_model.save(value, self.path("out"))
+        self.assertFalse(os.path.exists(self.path("out")))
+
     def test_a_module_is_found_again_among_what_is_imported(self):
         module = _Scale(3.0)
         tf.saved_model.save(module, self.path("out"), signatures=module.__call__)

@@ -2,8 +2,8 @@
  * that this file counts; queues do everything at once, so that an order they need but lack does not
  * show here. A capture keeps calls and copies (the table at the end) and replays them.
  *
- * Tests find sn_emulated_world (cuda_libraries.cc) by its name: how large the card is, what others hold of it, and
- * which call of the driver is the first to fail, for good or once. */
+ * Tests find sn_emulated_world (cuda_libraries.cc) by its name: how large the card is, what others
+ * hold of it, and which call of the driver is the first to fail, for good or once. */
 #include "cuda_driver.h"
 #include "op/abi.h"
 
@@ -36,8 +36,8 @@ int sn_driver_count(char *why, size_t size) {
 snug_status sn_driver_attach(sn_driver *d, int index, sn_driver_facts *out, snug_error *err) {
     memset(d, 0, sizeof *d);
     if (index < 0 || index >= card.n_devices)
-        return sn_fail(err, SNUG_E_DEVICE, "there is no GPU %d; the driver sees %d", index,
-                       card.n_devices);
+        return sn_fail(err, SNUG_E_DEVICE, "there is no GPU %d; the driver sees %d, from gpu:0 on",
+                       index, card.n_devices);
     if (card.others_bytes + card.context_bytes > card.total_bytes)
         return sn_fail(err, SNUG_E_MEMORY, "GPU %d is full; end other programs on it", index);
     card.lost = false;
@@ -183,8 +183,19 @@ snug_status sn_driver_capture(cudaStream_t s, snug_error *err) {
     return answer("a capture", err);
 }
 
-snug_status sn_driver_make_graph(cudaStream_t s, sn_driver_graph *out, snug_error *err) {
+static uint32_t *guard_words; /* of the newest guard */
+
+snug_status sn_driver_guard(cudaStream_t s, uint32_t *words, void **whole, snug_error *err) {
     (void)s;
+    *whole = NULL;
+    guard_words = words;
+    return answer("a guard", err);
+}
+
+snug_status sn_driver_make_graph(cudaStream_t s, void *whole, sn_driver_graph *out,
+                                 snug_error *err) {
+    (void)s;
+    (void)whole;
     SNUG_TRY(answer("a graph", err));
     *out = malloc(1);
     return SNUG_OK;
@@ -203,7 +214,7 @@ void sn_driver_drop_graph(sn_driver_graph graph) {
 /* --- captures: the plug-in's table, with run, copy and fill kept while one is open --------------
  */
 
-typedef enum { KEPT_RUN, KEPT_COPY, KEPT_FILL, KEPT_MAKE } kept_kind;
+typedef enum { KEPT_RUN, KEPT_COPY, KEPT_FILL, KEPT_MAKE, KEPT_GUARD } kept_kind;
 typedef struct kept {
     kept_kind kind;
     sn_call call;
@@ -226,8 +237,10 @@ typedef struct tape {
 extern "C" const sn_gpu_api *sn_gpu_plugin_plain(int abi);
 static tape *tapes; /* the newest first */
 
+/* Its number is a sum over long texts, and planners ask for thousands of descriptions. */
 static const sn_gpu_api *plain(void) {
-    return sn_gpu_plugin_plain(sn_gpu_abi());
+    static const sn_gpu_api *const api = sn_gpu_plugin_plain(sn_gpu_abi());
+    return api;
 }
 
 static tape *open_tape(const sn_gpu *g) {
@@ -282,6 +295,7 @@ static snug_status tape_run(sn_gpu *g, int queue, const sn_call *c, snug_error *
 static snug_status tape_copy(sn_gpu *g, sn_gpu_copy kind, int queue, void *to, const void *from,
                              size_t bytes, snug_error *err) {
     tape *t = open_tape(g);
+    card.n_beside += !t && kind == SN_GPU_TO && queue == 1;
     if (!t)
         return plain()->copy(g, kind, queue, to, from, bytes, err);
     kept *k = keep(t, KEPT_COPY);
@@ -328,6 +342,12 @@ static snug_status tape_capture(sn_gpu *g, snug_error *err) {
     return SNUG_OK;
 }
 
+static snug_status tape_guard(sn_gpu *g, snug_error *err) {
+    SNUG_TRY(plain()->guard(g, err));
+    keep(open_tape(g), KEPT_GUARD)->to = guard_words;
+    return SNUG_OK;
+}
+
 static snug_status tape_captured(sn_gpu *g, sn_gpu_graph **out, snug_error *err) {
     tape *t = open_tape(g);
     const snug_status status = plain()->captured(g, out, err);
@@ -358,10 +378,20 @@ static tape *tape_of(const sn_gpu_graph *graph) {
     return t;
 }
 
+/* Whether what follows a guard runs; calls that wait have run by then. */
+static snug_status ask_guard(sn_gpu *g, const kept *k, bool *go, snug_error *err) {
+    uint32_t *words = (uint32_t *)k->to;
+    SNUG_TRY(plain()->order(g, 0, 0, err));
+    *go = words[0] == 0;
+    words[1] = *go;
+    return SNUG_OK;
+}
+
 static snug_status tape_replay(sn_gpu *g, sn_gpu_graph *graph, snug_error *err) {
+    bool go = true;
     SNUG_TRY(plain()->replay(g, graph, err));
-    for (const kept *k = tape_of(graph)->first; k; k = k->next)
-        SNUG_TRY(play(g, k, err));
+    for (const kept *k = tape_of(graph)->first; k && go; k = k->next)
+        SNUG_TRY(k->kind == KEPT_GUARD ? ask_guard(g, k, &go, err) : play(g, k, err));
     card.n_replays++;
     return SNUG_OK;
 }
@@ -402,6 +432,7 @@ extern "C" SNUG_API const sn_gpu_api *sn_gpu_plugin(int abi) {
     api.fill = tape_fill;
     api.make = tape_make;
     api.capture = tape_capture;
+    api.guard = tape_guard;
     api.captured = tape_captured;
     api.replay = tape_replay;
     api.drop = tape_drop;

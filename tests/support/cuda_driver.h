@@ -26,6 +26,8 @@ typedef struct {
     bool has_libraries;
     int n_starved;   /* so many questions from now on find no memory */
     int64_t n_asked; /* questions that came to them */
+    bool fails_asked; /* the next question meets the card's end */
+    int64_t n_beside; /* copies to the card on the queue of what comes, outside of captures */
 } sn_emulated_card;
 
 typedef sn_emulated_card *(*sn_emulated_world_fn)(void);

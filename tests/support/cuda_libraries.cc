@@ -36,6 +36,10 @@ static snug_status ask(const sn_gpu *g, void *table, const void *what, sn_choice
         card->n_starved--;
         return sn_fail(err, SNUG_E_MEMORY, "%s has no memory here", l->title);
     }
+    if (card->fails_asked) {
+        card->lost = true;
+        return sn_fail(err, SNUG_E_DEVICE, "the card failed while %s was asked", l->title);
+    }
     snprintf(out->impl, sizeof out->impl, "%s", l->impl);
     return SNUG_OK;
 }

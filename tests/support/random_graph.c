@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-enum { MAX_POOL = 2400, MAX_VARS = 400 };
+enum { MAX_POOL = 48000, MAX_VARS = 8000 };
 
 typedef struct {
     sn_builder b;

@@ -53,3 +53,11 @@ class Scale(layers.Layer):
 scale = Scale()
 scale(tf.zeros([1, 3]))
 check("weights of the user's", [v for v in Dataset.from_tensor_slices(np.eye(3, dtype="float32")).batch(2).map(scale)])
+
+# A crop that does not train gives whole pictures, in models, too; one that has no choice stretches what there is.
+small = np.arange(2 * 6 * 9, dtype="float32").reshape(2, 6, 9, 1)
+check("whole", [layers.RandomCrop(3, 3)(p, training=False) for p in (small[:1], small[0])])
+model = tf.keras.Sequential([layers.Input((6, 9, 1)), layers.RandomCrop(3, 3), layers.GlobalAveragePooling2D()])
+check("whole in a model", [model.predict(small, verbose=0), model.layers[0].compute_output_shape((None, 6, 9, 1))], 1e-5)
+for height, width in ((7, 8), (12, 3), (3, 12), (8, 12), (6, 4), (5, 9)):
+    check(f"crop {height} {width}", layers.RandomCrop(height, width)(small[:1], training=True), 1e-5)

@@ -25,3 +25,13 @@ texts = Dataset.from_generator(lambda: iter([["a"], ["b", "c"]]), output_signatu
 check("texts", list(texts.padded_batch(2)))
 check("texts value", list(texts.padded_batch(2, padding_values="-")))
 raises((tf.errors.DataLossError, tf.errors.InvalidArgumentError), lambda: list(d.padded_batch(3, padded_shapes=[2])))
+
+# --- ragged batches -----------------------------------------------------------------------------------------------
+rows = tf.data.Dataset.range(1, 6).map(lambda n: tf.range(n))
+check("ragged", [b.to_list() for b in rows.ragged_batch(2)])
+check("ragged, whole batches", [b.to_list() for b in rows.ragged_batch(2, drop_remainder=True).prefetch(1)])
+pairs = tf.data.Dataset.from_generator(lambda: iter([([1, 2], 7), ([3], 8), ([4, 5, 6], 9)]), output_signature=(
+    tf.TensorSpec([None], tf.int32), tf.TensorSpec([], tf.int32)))
+check("ragged beside dense", [[type(a).__name__, a.to_list(), b.numpy()] for a, b in pairs.ragged_batch(2)])
+check("mapped to dense", [[a, b] for a, b in pairs.ragged_batch(2).map(lambda a, b: (a.to_tensor(), b)).prefetch(2)])
+check("mapped", [a.to_list() for a in pairs.ragged_batch(2).map(lambda a, b: a * 2).take(1)])

@@ -44,3 +44,13 @@ except tf.errors.InvalidArgumentError as error:
     check("code", error.error_code)
 raises(tf.errors.OutOfRangeError, lambda: (_ for _ in ()).throw(tf.errors.OutOfRangeError(None, None, "end")))
 raises(AttributeError, lambda: tf.no_such_function)
+
+# --- numbers that are none ------------------------------------------------------------------------------
+tf.debugging.enable_check_numerics()
+raises(tf.errors.InvalidArgumentError, lambda: tf.math.log(tf.constant(-1.0)).numpy())
+raises(tf.errors.InvalidArgumentError, lambda: (tf.constant([1.0, 0.0]) / tf.constant([0.0, 1.0])).numpy())
+check("finite", tf.math.log(tf.constant(1.0)) + 1.0)
+tf.debugging.disable_check_numerics()
+check("as it is", tf.math.log(tf.constant(-1.0)))
+raises(tf.errors.InvalidArgumentError, lambda: tf.one_hot([1.5], 3))
+raises(tf.errors.InvalidArgumentError, lambda: tf.gather([1, 2], [0.5]))

@@ -52,3 +52,7 @@ def draws_then_asks(x):
 
 check("asks after a draw", [draws_then_asks(tf.constant(1.0)) for _ in range(3)])
 check("and a write", v)
+raises((TypeError,), lambda: kept[0] + 1)
+raises((TypeError,), lambda: tf.reduce_sum(kept[0]))
+raises((TypeError,), lambda: tf.function(lambda: kept[0] * 2)())
+raises((TypeError,), lambda: v.assign(kept[0]))

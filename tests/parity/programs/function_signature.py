@@ -35,3 +35,18 @@ check("output shape", concrete.structured_outputs.shape)
 one = h.get_concrete_function(tf.constant([[1.0]]), tf.constant([[2.0]]))
 check("from values", one(tf.constant([[3.0]]), tf.constant([[4.0]])))
 check("python_function", h.python_function(tf.constant([[3.0]]), tf.constant([[4.0]])))
+
+# --- the graph of a concrete function -------------------------------------------------------------------------------
+kept = tf.Variable([[1.0, 2.0], [3.0, 4.0]])
+
+
+@tf.function
+def weighed(x, y):
+    return tf.reduce_sum(tf.matmul(x, kept) * y) + 1.0
+
+
+shown = weighed.get_concrete_function(tf.TensorSpec([None, 2], tf.float32), tf.TensorSpec([2], tf.float32)).graph
+check("a graph", [type(shown).__name__, isinstance(shown, tf.Graph), [t.name for t in shown.inputs[:2]], shown.inputs[0].shape.as_list()])
+check("its result", [[t.shape.as_list(), t.dtype.name] for t in shown.outputs])
+check("its operations", [any(o.type == kind for o in shown.get_operations()) for kind in ("Placeholder", "MatMul", "Sum", "Tanh")])
+check("after", weighed(tf.ones((1, 2)), tf.ones(2)))

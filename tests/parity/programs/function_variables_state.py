@@ -71,3 +71,25 @@ with tf.GradientTape() as tape:
     a.assign(100.0)
     z = a * 2.0
 check("gradients follow versions", tape.gradient([y, z], a))
+
+# --- elements of datasets are each call's own -----------------------------------------------------------
+elements = iter(tf.data.Dataset.range(10))
+
+
+@tf.function
+def doubled(iterator):
+    return next(iterator) * 2
+
+
+check("elements", [doubled(elements).numpy(), doubled(elements).numpy(), next(elements).numpy()])
+
+
+@tf.function
+def summed(dataset):
+    total = tf.constant(0, tf.int64)
+    for element in dataset:
+        total += element
+    return total
+
+
+check("sums", [summed(tf.data.Dataset.range(5)), summed(tf.data.Dataset.range(3))])

@@ -17,7 +17,7 @@ cases = {
     "gather": lambda: tf.gather(x, [0, 0, 1]) ** 2, "stack": lambda: tf.stack([x, x]) ** 2, "einsum": lambda: tf.einsum("ij,kj->ik", x, x),
     "split": lambda: tf.split(x, 3, axis=1)[1] * 4.0, "sort": lambda: tf.sort(x, axis=1) * [1.0, 2.0, 3.0],
     "top_k": lambda: tf.math.top_k(x, 2).values ** 2, "l2_normalize": lambda: tf.nn.l2_normalize(x, axis=1) * x,
-    "broadcast": lambda: tf.broadcast_to(x[0], (4, 3)) ** 2, "erf": lambda: tf.math.erf(x), "cast": lambda: tf.cast(x, tf.float64),
+    "power of 0": lambda: x ** 0, "broadcast": lambda: tf.broadcast_to(x[0], (4, 3)) ** 2, "erf": lambda: tf.math.erf(x), "cast": lambda: tf.cast(x, tf.float64),
 }
 for name, f in cases.items():
     with tf.GradientTape() as tape:

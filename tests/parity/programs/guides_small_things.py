@@ -63,3 +63,10 @@ for _ in range(12):
 check("mandelbrot", ns)
 check("without offset and scale", tf.nn.batch_normalization(tf.constant([[1.0, 2.0]]), 2.0, 1.0, None, None, 1e-3))
 check("next", tf.data.Dataset.range(3).as_numpy_iterator().next())
+
+# --- settings that one device need not heed -------------------------------------------------------------
+shared = tf.Variable([1.0, 2.0], synchronization=tf.VariableSynchronization.ON_READ, aggregation=tf.VariableAggregation.MEAN)
+optimizer = tf.keras.optimizers.Adam(tf.keras.optimizers.schedules.ExponentialDecay(0.1, 1, 0.5))
+optimizer.apply_gradients([(tf.ones(2), shared)])
+check("variables of an optimizer", [tuple(v.shape) for v in optimizer.variables])
+check("bits", [tf.bitcast(tf.constant(1.0), tf.int32), tf.bitcast(tf.constant([[1, 0, 0, 0]], tf.uint8), tf.int32)])

@@ -1,6 +1,7 @@
 """Layers on pictures whose settings leave nothing to chance, and what the others keep: shapes, dtypes, ranges."""
 import numpy as np
-from parity import check
+import tensorflow as tf
+from parity import check, raises
 from tensorflow import keras
 from tensorflow.keras import layers
 
@@ -35,4 +36,9 @@ model.fit(x, y, verbose=0)
 check("in a model", model.output_shape)
 check("hashing", layers.Hashing(num_bins=3)([["A"], ["B"], ["C"], ["D"], ["E"]]))
 check("hashing with a mask", layers.Hashing(num_bins=3, mask_value="")([["A"], [""], ["B"]]))
+check("hashing with salt", layers.Hashing(num_bins=64, salt=1337)(np.array([[1], [500], [3]])))
+check("hashing with two", layers.Hashing(num_bins=5, salt=[133, 137], mask_value="")(tf.constant([["A"], [""], ["a longer text"]])))
+check("hashing of fractions", layers.Hashing(num_bins=5)(np.array([1.7, 2.2])))
+check("strong buckets", tf.strings.to_hash_bucket_strong(["", "a", "abcdefgh", "abcdefghi", "more than sixteen bytes"], 1000003, key=[1, 2]))
+raises(ValueError, lambda: layers.Hashing(num_bins=5, salt="a"))
 check("hashing of numbers", layers.Hashing(num_bins=4, output_mode="one_hot")(np.array([[1], [2], [7]])))

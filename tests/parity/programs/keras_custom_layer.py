@@ -61,3 +61,26 @@ check("loss is added", model.evaluate(np.ones((2, 4)), np.zeros((2, 1)), verbose
 regular = keras.layers.Dense(2, kernel_regularizer=keras.regularizers.L2(0.1), kernel_initializer="ones")
 regular(tf.ones((1, 3)))
 check("regularizer", regular.losses)
+
+
+class Places(keras.layers.Layer):
+    """Says its own shape; its inner layers are built by the symbolic call all the same."""
+    def __init__(self, words):
+        super().__init__(name="places")
+        self.words = keras.layers.StringLookup(vocabulary=words, mask_token=None, num_oov_indices=0)
+        self.table = keras.layers.Embedding(4, 3, embeddings_initializer="ones")
+        self.shift = keras.Variable(np.arange(3), shape=(3,), dtype="int", trainable=False, name="shift")
+
+    def call(self, x):
+        return self.table(self.words(x)) + keras.ops.cast(self.shift, "float32")
+
+    def compute_output_shape(self, input_shape):
+        return (*input_shape, 3)
+
+
+i = keras.Input((2,), dtype="string")
+m = keras.Model(i, Places(["a", "b", "c"])(i))
+check("inner layers of who says its shape", [[w.path for w in m.weights], m.count_params(), m.output_shape])
+check("and they work", [m(tf.constant([["a", "c"]])), m.weights[-1].dtype, m.layers[-1].shift.dtype])
+windows = keras.ops.reshape(keras.ops.reshape(keras.Input((4, 4, 3)), (-1, 2, 2, 3)), (-1, 2, 2, 2, 2, 3))
+check("a batch that is a multiple", windows.shape)

@@ -1,5 +1,6 @@
 """The metrics of Keras: update_state, result, reset, weights."""
 import numpy as np
+import tensorflow as tf
 from tensorflow import keras
 from parity import check
 
@@ -38,3 +39,12 @@ f1.update_state(np.eye(3)[[1, 0, 2]], probs)
 check("f1", f1.result())
 check("by name", M.get("mse") is not None)
 check("r2", M.R2Score()(y[:, None], p[:, None]), tol=1e-4)
+
+# A name as the first argument, or behind the number of classes; names of older scripts for reductions.
+named = [tf.keras.metrics.SparseCategoricalAccuracy("a"), tf.keras.metrics.MeanSquaredError("b", tf.float32), tf.keras.metrics.Mean("c"),
+         tf.keras.metrics.BinaryAccuracy("d", None, 0.7), tf.keras.metrics.TopKCategoricalAccuracy(2, "e"), tf.keras.metrics.MeanIoU(3, "f"),
+         tf.keras.metrics.CategoricalCrossentropy("g", None, True)]
+check("named", [m.name for m in named])
+check("threshold", float(named[3](tf.constant([[1.0], [0.0]]), tf.constant([[0.6], [0.2]]))))
+check("reductions", [tf.keras.losses.Reduction.SUM, float(tf.keras.losses.MeanSquaredError(
+    reduction=tf.keras.losses.Reduction.SUM)(tf.constant([[0.0], [1.0]]), tf.constant([[2.0], [3.0]])))])

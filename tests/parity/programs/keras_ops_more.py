@@ -1,6 +1,6 @@
 """keras.ops that programs ask for less often."""
 import numpy as np
-from keras import ops
+from keras import Input, ops
 from parity import check
 
 r = np.random.RandomState(0)
@@ -45,3 +45,19 @@ check("affine", ops.image.affine_transform(p, np.array([1, 0.2, 0.5, 0, 1, -0.5,
 check("blur", ops.image.gaussian_blur(p, (3, 3), (1.0, 1.0))[0], 1e-4)
 check("coordinates", ops.image.map_coordinates(p[0, ..., 0], np.array([[0.5, 1.5], [1.0, 2.25]], "float32"), order=1), 1e-5)
 check("grayscale", ops.image.rgb_to_grayscale(p)[0, 0], 1e-5)
+
+check("floor of whole numbers", [ops.floor(np.array([3, 4])), ops.ceil(np.array([3, 4], "int32"))])
+check("nonzero of one axis", [np.asarray(i) for i in ops.nonzero(np.array([0, 3, 0, 5]))])
+check("nonzero of two", [np.asarray(i) for i in ops.nonzero(np.array([[0, 3], [4, 0]]))])
+check("linspace of tensors", ops.linspace(ops.log(1.0), ops.log(ops.array(8.0)), 4), 1e-5)
+check("linspace without its end", ops.linspace(ops.array(0.0), ops.array(1.0), 4, endpoint=False), 1e-5)
+
+# Windows of pictures as columns, and back; angles.
+pictures = np.arange(2 * 2 * 6 * 7, dtype="float32").reshape(2, 2, 6, 7) % 11
+for name, how in (("plain", {"kernel_size": 2}), ("wide", {"kernel_size": (2, 3), "dilation": (2, 1), "padding": 1, "stride": (2, 3)}),
+                  ("apart", {"kernel_size": 2, "stride": 3})):
+    columns = ops.unfold(pictures, **how)
+    check(f"unfold {name}", columns)
+    check(f"fold {name}", ops.fold(columns, output_size=(6, 7), **how))
+check("unfolded symbol", ops.unfold(Input((2, 6, 7)), 2).shape)
+check("angle", [ops.angle(np.array([1.0, -1.0, 0.0], "float32")), ops.angle(np.array([1 + 1j, -1j, 2]))])

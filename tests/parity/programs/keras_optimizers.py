@@ -39,3 +39,11 @@ check("assigned", v)
 check("by name", type(O.get("adam")).__name__)
 check("by dict", O.get({"class_name": "SGD", "config": {"learning_rate": 0.3}}).get_config()["learning_rate"], tol=1e-6)
 check("config", sorted(k for k in O.Adam().get_config() if k in ("learning_rate", "beta_1", "beta_2", "epsilon", "amsgrad")))
+
+# --- gradients that add up over steps, in fit -----------------------------------------------------------
+rows = np.arange(24, dtype="float32").reshape(8, 3) / 24
+model = keras.Sequential([keras.layers.Input((3,)), keras.layers.Dense(1, kernel_initializer="zeros")])
+model.compile(O.SGD(0.1, gradient_accumulation_steps=4), "mse")
+model.fit(rows, rows.sum(1, keepdims=True), batch_size=2, epochs=2, shuffle=False, verbose=0)
+check("accumulated in fit", model.get_weights())
+check("updates", int(model.optimizer.iterations))

@@ -61,3 +61,10 @@ model = tf.keras.Sequential([tf.keras.Input((4,), dtype="int64"), L.Embedding(6,
 model.set_weights([np.linspace(-1, 1, w.size, dtype="float32").reshape(w.shape) for w in model.get_weights()])
 model.compile("sgd", "mse")
 check("fit", model.fit(fixed(lines), np.array([0.0, 1.0, 0.0]), shuffle=False, epochs=2, verbose=0).history["loss"], 1e-5)
+
+# Several places for what is unknown; layers that know nothing.
+check("unknown texts", tf.keras.layers.StringLookup(vocabulary=["a", "b"], num_oov_indices=3)(tf.constant(["zz", "yy", "xx", "a", "hello", "b"])))
+check("unknown numbers", tf.keras.layers.IntegerLookup(vocabulary=[10, 20], num_oov_indices=3)(np.array([10, 20, 5, 6, 7, 100, -3])))
+check("unknown and masked", tf.keras.layers.StringLookup(vocabulary=["a"], num_oov_indices=2, mask_token="")(tf.constant([["", "x", "a", "yy"]])))
+raises(tf.errors.FailedPreconditionError, lambda: tf.keras.layers.StringLookup()(tf.constant(["a"])))
+raises(tf.errors.FailedPreconditionError, lambda: tf.keras.layers.TextVectorization()(tf.constant(["a b"])))

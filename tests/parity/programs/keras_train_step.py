@@ -73,3 +73,13 @@ m = Seen()
 m.compile("sgd", "mse", run_eagerly=True)
 m.fit(x, y, batch_size=8, verbose=0)
 check("run eagerly: at each step", len(calls) >= 4)
+
+# --- a weight's value is the variable that tapes know ---------------------------------------------------------------
+dense = keras.layers.Dense(1, kernel_initializer="ones")
+dense.build((None, 2))
+with tf.GradientTape() as tape:
+    total = tf.reduce_sum(dense(tf.constant([[1.0, 2.0], [3.0, 4.0]])))
+check("by value", tape.gradient(total, [v.value for v in dense.trainable_weights]))
+held = dense.kernel.value
+dense.kernel.assign(dense.kernel * 2.0)
+check("held", held.numpy())

@@ -2,7 +2,7 @@
 import keras
 import numpy as np
 import tensorflow as tf
-from parity import check
+from parity import check, raises
 
 r = np.random.RandomState(1)
 a = r.randn(2, 5, 3).astype("float32")
@@ -36,3 +36,19 @@ with tf.GradientTape() as tape:
 check("gradient of the nuclear norm", tape.gradient(y, x), 1e-3)
 q, upper = keras.ops.qr(a[0])
 check("qr", q @ upper, 1e-4)
+
+# Matrices that are not square; signs, and columns that are only at right angles to the others, are free.
+wide = a[0].T
+for name, m in (("wide", wide), ("tall", wide.T), ("several", np.stack([wide, 2.0 * wide]))):
+    turn = lambda x: np.swapaxes(np.asarray(x), -1, -2)
+    for mode in ("reduced", "complete"):
+        q, upper = keras.ops.qr(m, mode=mode)
+        check(f"qr of {name}, {mode}", [q.shape, np.abs(upper), q @ upper, turn(q) @ np.asarray(q)], 1e-4)
+    q, upper = tf.linalg.qr(m, full_matrices=True)
+    check(f"tf's qr of {name}", [q.shape, upper.shape, q @ upper], 1e-4)
+    u, sv, vh = keras.ops.svd(m)
+    n = sv.shape[-1]
+    check(f"svd of {name}", [u.shape, sv, vh.shape, (u[..., :n] * sv[..., None, :]) @ vh[..., :n, :]], 1e-4)
+    check(f"right angles of {name}", [turn(u) @ np.asarray(u), turn(vh) @ np.asarray(vh)], 1e-4)
+raises(ValueError, lambda: keras.ops.lu_factor(wide))
+check("lu_factor", keras.ops.lu_factor(np.array([[1.0, 2.0, 0.5], [4.0, 1.0, 1.0], [2.0, 3.0, 3.0]], "float32")), 1e-5)

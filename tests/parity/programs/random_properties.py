@@ -24,3 +24,8 @@ check("categorical", [c.shape, c.dtype])
 check("frequencies", bool(np.all(np.abs(np.bincount(c.numpy()[0], minlength=3) / 5000 - [0.1, 0.2, 0.7]) < 0.04)))
 check("double", tf.random.normal((2,), dtype=tf.float64).dtype)
 check("two draws differ", bool(tf.reduce_any(tf.random.normal((3,)) != tf.random.normal((3,)))))
+
+# --- limits that are tensors ----------------------------------------------------------------------------
+count = tf.Variable(7)
+drawn = tf.random.uniform((500,), 0, count, tf.int32)
+check("below a variable", [drawn.dtype, int(tf.reduce_min(drawn)) == 0, int(tf.reduce_max(drawn)) == 6])

@@ -1,6 +1,7 @@
 """Weights through NumPy files, tf.train.Checkpoint-free: np.save, np.savez, get_weights."""
 import os
 import tempfile
+
 import numpy as np
 import tensorflow as tf
 from tensorflow import keras
@@ -30,3 +31,26 @@ for t, s in zip(target.variables, m.variables):
     t.assign(0.9 * t + 0.1 * s * 2.0)
 check("soft update", target.get_weights())
 check("unchanged", m.get_weights()[0])
+
+
+# --- functions that attributes hold ---------------------------------------------------------------------
+def halve(x):
+    return x / 2.0
+
+
+class Exported(tf.Module):
+    def __init__(self, activation, after):
+        super().__init__()
+        self.w, self.activation, self.after = tf.Variable([[1.0], [-2.0]]), activation, after
+
+    @tf.function(input_signature=[tf.TensorSpec([None, 2], tf.float32)])
+    def __call__(self, x):
+        return self.after(self.activation(x @ self.w))
+
+
+with tempfile.TemporaryDirectory() as folder:
+    tf.saved_model.save(Exported(tf.nn.relu, halve), folder)
+    again = tf.saved_model.load(folder)
+    check("called", again(tf.constant([[4.0, 1.0], [0.0, 1.0]])))
+    check("signatures", list(again.signatures))
+    check("by name", again.signatures["serving_default"](x=tf.constant([[4.0, 1.0]])))

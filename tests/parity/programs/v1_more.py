@@ -1,4 +1,7 @@
 """More of TensorFlow 1: InteractiveSession, collections, decay with global_step, while_loop, losses, assign ops, moving average."""
+import os
+import tempfile
+
 import numpy as np
 import tensorflow.compat.v1 as tf
 from parity import check, raises
@@ -46,3 +49,36 @@ check("after group", sess.run(u))
 check("py_func", sess.run(tf.py_func(lambda q: q * 2, [a], tf.float32)))
 check("placeholder shape", x.get_shape().as_list())
 sess.close()
+
+# --- elements of datasets as tensors --------------------------------------------------------------------
+tf.reset_default_graph()
+rows = tf.data.Dataset.from_tensor_slices({"x": np.arange(6, dtype=np.float32).reshape(3, 2), "y": np.arange(3)})
+element = tf.data.make_one_shot_iterator(rows.map(lambda e: {**e, "z": e["x"] * 2.0})).get_next()
+check("shapes", [element["x"].shape.as_list(), element["y"].dtype])
+total = tf.reduce_sum(element["z"])
+with tf.Session() as sess:
+    check("one shot", [sess.run([total, element["y"]]) for _ in range(3)])
+    raises(tf.errors.OutOfRangeError, lambda: sess.run(total))
+    raises(tf.errors.OutOfRangeError, lambda: sess.run(total))
+iterator = tf.data.make_initializable_iterator(tf.data.Dataset.range(4).batch(2))
+following = iterator.get_next()
+either = tf.data.Iterator.from_structure(tf.int64, tf.TensorShape([]))
+taken, first, second = either.get_next(), either.make_initializer(tf.data.Dataset.range(2)), either.make_initializer(tf.data.Dataset.range(7, 9))
+with tf.Session() as sess:
+    raises(tf.errors.FailedPreconditionError, lambda: sess.run(following))
+    for round in range(2):
+        sess.run(iterator.initializer)
+        check(f"round {round}", [sess.run(following), sess.run(following)])
+    for begin in (first, second):
+        sess.run(begin)
+        check("of one structure", [sess.run(taken), sess.run(taken)])
+check("types", [tf.data.get_output_types(iterator), tf.data.get_output_shapes(iterator).as_list()])
+
+# --- records, one after the other -----------------------------------------------------------------------
+with tempfile.TemporaryDirectory() as folder:
+    path = os.path.join(folder, "r.tfrecord")
+    with tf.python_io.TFRecordWriter(path) as writer:
+        for text in (b"one", b"two"):
+            writer.write(text)
+    check("records", [list(tf.python_io.tf_record_iterator(path)), list(tf.io.tf_record_iterator(path))])
+check("a feature", str(tf.train.Feature(float_list=tf.train.FloatList(value=[2.7182818, 0.5, 1e10, 0.9876]))))

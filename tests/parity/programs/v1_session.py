@@ -35,3 +35,12 @@ sess.close()
 raises(RuntimeError, lambda: sess.run(w))
 check("variables", len(tf.global_variables()))
 check("trainable", [v.name for v in tf.trainable_variables()])
+step = tf.train.get_or_create_global_step()
+train = tf.train.GradientDescentOptimizer(0.1).minimize(total, global_step=step)
+with tf.control_dependencies([train]):
+    later = tf.identity(step)
+with tf.Session() as sess:
+    sess.run(tf.global_variables_initializer())
+    check("beside an update", [sess.run([train, w], {x: data})[1] for _ in range(2)])
+    check("behind an update", sess.run([later, total], {x: data}))
+    check("then", sess.run([step, w]))

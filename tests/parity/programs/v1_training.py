@@ -1,4 +1,7 @@
 """TensorFlow 1: linear regression with an optimizer's minimize in a session."""
+import os
+import tempfile
+
 import numpy as np
 import tensorflow as tf2
 from parity import check
@@ -26,3 +29,19 @@ for name, make in (("sgd", lambda: tf.train.GradientDescentOptimizer(0.1)), ("mo
             losses.append(float(value))
         check(name, losses, tol=1e-4)
         check(name + " weights", sess.run([w, b]), tol=1e-4)
+
+# --- float64, with a rate that decays -------------------------------------------------------------------
+with tf.Graph().as_default():
+    x = tf.placeholder(tf.float64, (None, 3))
+    w = tf.get_variable("w64", [3, 1], dtype=tf.float64, initializer=tf.zeros_initializer())
+    loss = tf.reduce_mean(tf.square(tf.matmul(x, w) - 1.0))
+    step = tf.train.get_or_create_global_step()
+    rate = tf.train.exponential_decay(0.3, step, 2, 0.9, staircase=True)
+    train = tf.train.AdamOptimizer(rate).minimize(loss, global_step=step)
+    saver = tf.train.Saver()
+    with tf.Session() as sess, tempfile.TemporaryDirectory() as folder:
+        sess.run(tf.global_variables_initializer())
+        for _ in range(5):
+            sess.run(train, {x: np.ones((2, 3))})
+        check("float64", sess.run(w), tol=1e-6)
+        check("step in the name", os.path.basename(saver.save(sess, os.path.join(folder, "m"), global_step=step)))
