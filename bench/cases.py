@@ -15,7 +15,7 @@ TRAIN = {
 }
 # the six of bench/budget.py, at batches where what a step needs for itself is most of its memory, and two more
 BUDGET = {
-    "deep": (8192, (256,), "mse", 10),
+    "deep": (6144, (256,), "mse", 10),
     "cnn": (64, (64, 64, 3), "sparse_categorical_crossentropy", 10),
     "resnet20": TRAIN["resnet20"],
     "unet": (8, (128, 128, 3), "mse", 1),

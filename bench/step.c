@@ -1,14 +1,17 @@
 /* step.c: milliseconds of one training step or one prediction of a model file, for bench/run.py and
  * bench/budget.py. Data are one batch in memory, which a step reads there where it can, or copies.
  *
- *     bench_step train|predict MODEL.json BATCH LOSS STEPS [BUDGET [DEVICE]]
- *         ->  {"ms": median, "peak_kib": VmHWM, "gflops": ...}
+ *     bench_step train|fit|predict MODEL.json BATCH LOSS STEPS [BUDGET [DEVICE]]
+ *         ->  {"ms": median, "least_ms": ..., "least_cpu_ms": of all threads, "peak_kib": VmHWM,
+ *              "gflops": ...}
  *
  * BUDGET is bytes of the whole process, "512MiB", or part of the transient arena, "25%": about the
  * largest budget whose plan has an arena of that part; then data are computed where they are
  * needed. "0": none, and data in memory. With either the line says what the plan promised, too.
  * DEVICE is "gpu" or "gpu:1"; BUDGET is that of its memory then, in bytes, and the line has
  * "device_mib", all that the process has there.
+ * fit: a training step where each has a batch of its own, all in memory (which makes no difference
+ * but on a GPU: train has one there that it makes itself).
  */
 #include <snug/device.h>
 #include <snug/train.h>
@@ -26,17 +29,23 @@ static int warm_up(int steps) {
 }
 
 typedef struct {
-    double ends[MAX_STEPS];
+    double ends[MAX_STEPS], cpu_ends[MAX_STEPS]; /* the second: of all threads */
     int n;
 } clock_marks;
 
 static clock_marks marks;
 
-static void mark_now(void) {
+static double now_ms(clockid_t clock) {
     struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    if (marks.n < MAX_STEPS)
-        marks.ends[marks.n++] = (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
+    clock_gettime(clock, &t);
+    return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
+}
+
+static void mark_now(void) {
+    if (marks.n == MAX_STEPS)
+        return;
+    marks.ends[marks.n] = now_ms(CLOCK_MONOTONIC);
+    marks.cpu_ends[marks.n++] = now_ms(CLOCK_PROCESS_CPUTIME_ID);
 }
 
 static snug_status mark_step(void *ctx, const snug_progress *p, snug_error *err) {
@@ -61,12 +70,13 @@ static int by_value(const void *a, const void *b) {
     return x < y ? -1 : x > y;
 }
 
-static double median_step(int steps_wanted) {
+static double median_step(const double *ends, int steps_wanted, double *least) {
     static double steps[MAX_STEPS];
     int n = 0;
     for (int i = warm_up(steps_wanted); i < marks.n; i++)
-        steps[n++] = marks.ends[i] - marks.ends[i - 1];
+        steps[n++] = ends[i] - ends[i - 1];
     qsort(steps, (size_t)n, sizeof *steps, by_value);
+    *least = n ? steps[0] : 0;
     return n ? steps[n / 2] : 0;
 }
 
@@ -91,17 +101,11 @@ static int is_on_gpu(snug_engine *e) {
     return snug_device_look(e, &d, NULL) == SNUG_OK && strncmp(d.name, "gpu", 3) == 0;
 }
 
-/* A batch of this type in memory; under a budget, which it would not fit, one that costs little to
- * compute. */
-static snug_status open_batch(snug_engine *e, const snug_type *type, int64_t rows, int64_t classes,
-                              snug_feed **out, snug_error *err) {
+static snug_status open_rows(snug_engine *e, const char *numbers, const snug_type *type,
+                             int64_t rows, int64_t classes, snug_feed **out, snug_error *err) {
     snug_feed *source;
     snug_view v;
-    if (snug_budget_bytes(e) > 0)
-        return open_recipe(e, "constant", type, rows, classes, out, err);
-    if (is_on_gpu(e)) /* which makes them itself */
-        return open_recipe(e, "normal", type, rows, classes, out, err);
-    snug_status status = open_recipe(e, "normal", type, rows, classes, &source, err);
+    snug_status status = open_recipe(e, numbers, type, rows, classes, &source, err);
     if (status != SNUG_OK)
         return status;
     v.type = *snug_feed_type(source);
@@ -115,20 +119,40 @@ static snug_status open_batch(snug_engine *e, const snug_type *type, int64_t row
     return status;
 }
 
-/* One epoch is one step. */
-static snug_status train(snug_model *m, int64_t batch, int steps, snug_error *err) {
+/* A batch of this type in memory; under a budget, which it would not fit, one that costs little to
+ * compute. */
+static snug_status open_batch(snug_engine *e, const snug_type *type, int64_t rows, int64_t classes,
+                              snug_feed **out, snug_error *err) {
+    if (snug_budget_bytes(e) > 0)
+        return open_recipe(e, "constant", type, rows, classes, out, err);
+    if (is_on_gpu(e)) /* which makes them itself */
+        return open_recipe(e, "normal", type, rows, classes, out, err);
+    return open_rows(e, "normal", type, rows, classes, out, err);
+}
+
+static snug_status open_all(snug_engine *e, const snug_type *type, int64_t rows, int64_t classes,
+                            snug_feed **out, snug_error *err) {
+    return open_rows(e, "constant", type, rows, classes, out, err);
+}
+
+/* One epoch is one step; or all of them are one, each with rows of its own. */
+static snug_status train(snug_model *m, int64_t batch, int steps, int own_rows, snug_error *err) {
     snug_engine *const e = snug_model_engine(m);
     const snug_callback callback = {.on_step_end = mark_step};
+    const int n = steps + warm_up(steps);
+    const int64_t rows = own_rows ? n * batch : batch;
+    snug_status (*const open)(snug_engine *, const snug_type *, int64_t, int64_t, snug_feed **,
+                              snug_error *) = own_rows ? open_all : open_batch;
     snug_fit_options o = {
-        .epochs = steps + warm_up(steps), .batch = batch, .callbacks = &callback, .n_callbacks = 1};
+        .epochs = own_rows ? 1 : n, .batch = batch, .callbacks = &callback, .n_callbacks = 1};
     const snug_type *out = snug_model_output(m);
     const int64_t classes = out->dims[out->rank - 1];
     snug_type target;
     snug_fit_result result;
     snug_model_target(m, &target);
-    snug_status status = open_batch(e, snug_model_input(m), batch, classes, &o.x, err);
+    snug_status status = open(e, snug_model_input(m), rows, classes, &o.x, err);
     if (status == SNUG_OK)
-        status = open_batch(e, &target, batch, classes, &o.y, err);
+        status = open(e, &target, rows, classes, &o.y, err);
     if (status == SNUG_OK)
         status = snug_fit(m, &o, &result, err);
     snug_feed_destroy(o.y);
@@ -190,7 +214,7 @@ static void print_plan(const snug_model_plan_info *i) {
 
 typedef struct {
     const char *path, *loss, *budget, *device; /* the last two may be NULL */
-    int training, steps;
+    int training, steps, own_rows;
     int64_t batch;
 } wish;
 
@@ -203,7 +227,7 @@ static snug_status choose_device(snug_engine *e, const wish *w, snug_error *err)
 static snug_status measure(snug_engine *e, const wish *w, snug_model_plan_info *info,
                            snug_device_info *device, snug_error *err) {
     const snug_compile compile = {.optimizer = "adam", .loss = w->loss, .metrics = ""};
-    const snug_plan_request request = {.batch = w->batch, .train = w->training};
+    const snug_plan_request request = {.batch = w->batch, .train = w->training, .quick = 1};
     snug_model *m = NULL;
     snug_status status = snug_model_load(e, w->path, &m, err);
     if (status == SNUG_OK)
@@ -211,8 +235,8 @@ static snug_status measure(snug_engine *e, const wish *w, snug_model_plan_info *
     if (status == SNUG_OK)
         status = plan(m, request, w->budget, info, err);
     if (status == SNUG_OK && info->fits)
-        status =
-            w->training ? train(m, w->batch, w->steps, err) : predict(m, w->batch, w->steps, err);
+        status = w->training ? train(m, w->batch, w->steps, w->own_rows, err)
+                             : predict(m, w->batch, w->steps, err);
     if (status == SNUG_OK)
         status = snug_device_look(e, device, err); /* while the model holds its memory */
     snug_model_destroy(m);
@@ -239,12 +263,13 @@ int main(int argc, char **argv) {
     snug_model_plan_info info;
     snug_device_info device;
     if (argc < 6 || argc > 8) {
-        fprintf(stderr, "usage: bench_step train|predict MODEL.json BATCH LOSS STEPS [BUDGET "
+        fprintf(stderr, "usage: bench_step train|fit|predict MODEL.json BATCH LOSS STEPS [BUDGET "
                         "[DEVICE]]\n");
         return 2;
     }
     const int has_budget = argc > 6 && strcmp(argv[6], "0") != 0;
-    const wish w = {.training = strcmp(argv[1], "train") == 0,
+    const wish w = {.training = strcmp(argv[1], "predict") != 0,
+                    .own_rows = strcmp(argv[1], "fit") == 0,
                     .path = argv[2],
                     .batch = atoll(argv[3]),
                     .loss = argv[4],
@@ -255,14 +280,17 @@ int main(int argc, char **argv) {
         fprintf(stderr, "%s\n", err.text);
         return 1;
     }
-    const double ms = median_step(w.steps);
+    double least, cpu_least;
+    const double ms = median_step(marks.ends, w.steps, &least);
+    (void)median_step(marks.cpu_ends, w.steps, &cpu_least);
     getrusage(RUSAGE_SELF, &usage);
     printf("{");
     if (argc > 6)
         print_plan(&info);
     if (w.device)
         printf("\"device_mib\": %zu, ", (device.context_bytes + device.held_bytes) >> 20);
-    printf("\"ms\": %.4f, \"peak_kib\": %ld, \"gflops\": %.1f}\n", ms, usage.ru_maxrss,
-           ms > 0 ? info.flops / ms * 1e-6 : 0);
+    printf("\"ms\": %.4f, \"least_ms\": %.4f, \"least_cpu_ms\": %.4f, \"peak_kib\": %ld, "
+           "\"gflops\": %.1f}\n",
+           ms, least, cpu_least, usage.ru_maxrss, ms > 0 ? info.flops / ms * 1e-6 : 0);
     return 0;
 }
