@@ -428,12 +428,57 @@ static void test_training_in_company_survives_any_failed_call(void **state) {
     sn_test_dir_end(&dir);
 }
 
+/* --- the process' band ------------------------------------------------------------------------ */
+/* The plan of a small model, in an engine of its own, as if for another process. */
+static snug_model_plan_info plan_anew(size_t budget) {
+    snug_engine *e = sn_test_engine(0);
+    snug_model *m = load(e, "golden/dense_linear_f32/model.json");
+    snug_model_plan_info info;
+    snug_error err;
+    const snug_plan_request request = {.batch = 6, .train = 1, .budget_bytes = budget};
+    expect_ok(snug_model_plan(m, &request, &info, &err), &err);
+    snug_model_destroy(m);
+    sn_test_engine_end(e);
+    return info;
+}
+
+/* Bytes of the program around Snug. */
+static void grow(char *foreign, size_t *bytes, size_t more) {
+    memset(foreign + *bytes, 1, more);
+    *bytes += more;
+}
+
+/* The system moves a process by some pages from run to run: a floor that was told below an end of
+ * the band runs above it, until those are more than half of the reserve. */
+static void test_a_floor_runs_where_the_process_is_some_pages_larger(void **unused) {
+    (void)unused;
+#ifdef __SANITIZE_ADDRESS__
+    skip();
+#endif
+    const size_t step = (size_t)64 << 10, room = (size_t)12 << 20;
+    char *foreign = malloc(room);
+    size_t bytes = 0, floor = plan_anew(1).floor_bytes, next = floor;
+    assert_non_null(foreign);
+    while (next < floor + ((size_t)3 << 20) && bytes + step <= room) {
+        floor = next;
+        grow(foreign, &bytes, step);
+        next = plan_anew(1).floor_bytes;
+    }
+    assert_true(next >= floor + ((size_t)4 << 20)); /* in the next band */
+    assert_true(plan_anew(floor).fits);
+    assert_false(plan_anew(floor - ((size_t)1 << 20)).fits);
+    grow(foreign, &bytes, (size_t)3 << 19);
+    assert_false(plan_anew(floor).fits);
+    free(foreign);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_arena_of_real_models_is_used_to_the_byte),
         cmocka_unit_test(test_a_thousand_steps_request_nothing),
         cmocka_unit_test(test_nan_is_found_within_the_budget_of_the_step),
         cmocka_unit_test(test_the_floor_is_enough_for_a_remainder_and_validation),
+        cmocka_unit_test(test_a_floor_runs_where_the_process_is_some_pages_larger),
         cmocka_unit_test(test_training_in_company_survives_any_failed_request),
         cmocka_unit_test(test_training_in_company_survives_any_failed_call),
     };

@@ -84,6 +84,8 @@ typedef struct {
     size_t now_bytes;       /* counted now beside the ledger */
     size_t predicted_bytes; /* expected beside the ledger at the end of a run */
     size_t booked_bytes;    /* in whole bands, with a reserve: to be taken off a budget */
+    size_t spare_bytes;     /* of those, what may be given back where else nothing fits: one band,
+                               if the process is near the lower end of its own */
 } sn_process_booking;
 
 /* The page tables of so many bytes: at most. */
@@ -92,5 +94,8 @@ size_t sn_process_tables(size_t mapped_bytes);
  * need give the same booking. */
 SNUG_CHECKED snug_status sn_process_book(snug_engine *e, const sn_process_need *need,
                                          sn_process_booking *out, snug_error *err);
+
+/* From now on so much less is booked: spare_bytes of the last booking. */
+void sn_process_give(snug_engine *e, size_t spare_bytes);
 
 #endif

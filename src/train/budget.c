@@ -73,6 +73,7 @@ static snug_status find_share(const snug_model *m, size_t budget, extras x, sn_s
     SNUG_TRY(state_of(m, &s.state, err));
     s.state -= x.away;
     s.process = booking.booked_bytes;
+    s.spare = booking.spare_bytes;
     s.books = books_of(m) + x.reserve;
     size_t taken = s.process + s.tables + s.books;
     if (!sn_size_add(taken, s.state, &taken))
@@ -306,12 +307,9 @@ static snug_status plan_step(snug_model *m, sn_model_step *s, sn_plan_options *o
 }
 
 /* Within the arena that other steps have already, or else within what is left. */
-static snug_status plan_within(snug_model *m, sn_model_step *s, sn_plan_options *o, size_t away,
-                               sn_share *share, snug_error *err) {
+static snug_status plan_share(snug_model *m, sn_model_step *s, sn_plan_options *o,
+                              const sn_share *share, snug_error *err) {
     const size_t others = arena_of_others(m) + (size_t)sn_graph_n_nodes(s->graph) * STEP_BYTES;
-    extras x = {.reserve = to_come(m, s), .away = away, .first = n_alike(m, s) > 0};
-    SNUG_TRY(code_of(m, s, o, &x.code, err));
-    SNUG_TRY(find_share(m, share->budget, x, share, err));
     const bool may_share = m->n_steps > 0 && others < share->arena;
     o->arena_bytes = may_share ? others : share->arena > 0 ? share->arena : 1;
     o->short_bytes = share->missing;
@@ -319,6 +317,28 @@ static snug_status plan_within(snug_model *m, sn_model_step *s, sn_plan_options 
     if (st == SNUG_E_BUDGET && may_share) {
         o->arena_bytes = share->arena;
         st = plan_step(m, s, o, err);
+    }
+    return st;
+}
+
+/* Whether the floor fits once the process gives its spare band back. */
+static bool fits_without_spare(const sn_share *share, const sn_plan_floor *least) {
+    sn_share less = *share;
+    less.process -= share->spare;
+    return share->spare > 0 && least->bytes > 0 && floor_of(&less, least).budget <= share->budget;
+}
+
+/* A floor told by a run whose process was some pages smaller, in the band before, must run here. */
+static snug_status plan_within(snug_model *m, sn_model_step *s, sn_plan_options *o, size_t away,
+                               sn_share *share, snug_error *err) {
+    extras x = {.reserve = to_come(m, s), .away = away, .first = n_alike(m, s) > 0};
+    SNUG_TRY(code_of(m, s, o, &x.code, err));
+    SNUG_TRY(find_share(m, share->budget, x, share, err));
+    snug_status st = plan_share(m, s, o, share, err);
+    if (st == SNUG_E_BUDGET && fits_without_spare(share, o->floor)) {
+        sn_process_give(m->engine, share->spare);
+        SNUG_TRY(find_share(m, share->budget, x, share, err));
+        st = plan_share(m, s, o, share, err);
     }
     return st;
 }

@@ -11,6 +11,7 @@
 typedef struct {
     size_t budget;  /* 0: no limit */
     size_t process; /* booked beside the ledger, without page tables */
+    size_t spare;   /* of `process`, what may be given back where else nothing fits */
     size_t tables;  /* page tables of the budget */
     size_t state;   /* all variables of the network, in whole pages */
     size_t books;   /* on the ledger beside state and arena, and reserved there */
