@@ -9,8 +9,8 @@ from keras import layers as L
 HERE = os.path.dirname(os.path.abspath(__file__))
 
 
-def save(name, model):
-    model.compile(optimizer=keras.optimizers.Adam(0.001), loss="sparse_categorical_crossentropy", metrics=["accuracy"])
+def save(name, model, loss="sparse_categorical_crossentropy"):
+    model.compile(optimizer=keras.optimizers.Adam(0.001), loss=loss, metrics=["accuracy"])
     with open(os.path.join(HERE, name), "w") as f:
         json.dump(json.loads(model.to_json()), f, indent=1)
         f.write("\n")
@@ -46,3 +46,24 @@ def resnet20():
 
 
 save("resnet20.json", resnet20())
+
+
+def unet():
+    """A small U-Net (Ronneberger et al. 2015) for masks of pictures of 128 x 128: skip connections live through most of a step."""
+    def two(x, filters):
+        for _ in range(2):
+            x = L.Conv2D(filters, 3, padding="same", activation="relu")(x)
+        return x
+
+    x = inputs = L.Input((128, 128, 3))
+    kept = []
+    for filters in (16, 32, 64):
+        kept.append(two(x, filters))
+        x = L.MaxPooling2D()(kept[-1])
+    x = two(x, 128)
+    for filters in (64, 32, 16):
+        x = two(L.Concatenate()([kept.pop(), L.Conv2DTranspose(filters, 2, strides=2)(x)]), filters)
+    return keras.Model(inputs, L.Conv2D(1, 1, activation="sigmoid")(x), name="unet")
+
+
+save("unet.json", unet(), "binary_crossentropy")

@@ -30,7 +30,7 @@ enum { SCANS_PER_WORK = 4 };
 /* A packing of middling size that is more than 1 % and a page above the bound is hard, and worth
  * some tenths of a second: memory is what this is about. */
 enum { HARD_MAX = 1000, PAGE = 4096 };
-#define WORK_HARD UINT64_C(200000000)
+#define WORK_HARD UINT64_C(300000000)
 
 typedef enum { KEY_SIZE, KEY_LIFETIME, KEY_AREA, KEY_START, KEY_LOAD, N_KEYS } greedy_key;
 typedef enum { FIRST_FIT, BEST_FIT, N_FITS } greedy_fit;

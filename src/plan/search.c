@@ -31,10 +31,11 @@ typedef enum {
     N_RULES
 } search_rule;
 
-enum { ATTEMPTS = 3 };               /* at a capacity, before the next one is tried */
-enum { JOIN_DRAWS = 4 };             /* ways of joining; the one with fewest pieces is searched */
-enum { JOIN_SHARE = 8 };             /* a joining takes at most one of so many parts of the work */
-#define VALLEYS_FIRST UINT64_C(1000) /* operations per box */
+enum { ATTEMPTS = 3 };     /* at a capacity, before the next one is tried */
+enum { JOIN_DRAWS = 4 };   /* ways of joining; the one with fewest pieces is searched */
+enum { JOIN_SHARE = 8 };   /* a joining takes at most one of so many parts of the work */
+enum { JOINED_TURNS = 4 }; /* work at the boxes as they are, for one part at joined ones */
+#define VALLEYS_FIRST UINT64_C(1000)     /* operations per box */
 #define VALLEYS_WORTH UINT64_C(20000000) /* operations; a shorter search does without */
 #define CHANCE        0.3                /* how far chance may raise a box */
 #define FADING        0.95               /* of strife, from attempt to attempt */
@@ -60,6 +61,8 @@ typedef struct {
     size_t capacity;
     uint64_t work, limit; /* of this attempt */
     uint64_t budget;      /* of all attempts */
+    uint64_t joined_work; /* of attempts at joined boxes, with the joining */
+    uint64_t plain_work;  /* of the others */
     size_t possible;      /* no packing below this one exists */
     sn_valleys *valleys;  /* or NULL */
     sn_joiner *joiner;    /* or NULL */
@@ -374,6 +377,17 @@ static void spend(search *s, uint64_t work) {
     s->budget -= work < s->budget ? work : s->budget;
 }
 
+static void spend_plain(search *s, uint64_t work) {
+    spend(s, work);
+    s->plain_work += work;
+}
+
+/* First, and then as long as it is cheap: where boxes were not cut from a rectangle, joining takes
+ * long and finds nothing. */
+static bool is_turn_of_joined(const search *s) {
+    return s->joiner && s->joined_work <= s->plain_work / JOINED_TURNS;
+}
+
 static sn_outcome try_layers(search *s, uint64_t limit, ruled *scratch) {
     const part all = {0, s->p->n, 0, s->p->n_sections};
     rank_boxes(s, scratch);
@@ -381,7 +395,7 @@ static sn_outcome try_layers(search *s, uint64_t limit, ruled *scratch) {
     s->work = 0;
     s->limit = limit < s->budget ? limit : s->budget;
     const sn_outcome got = solve_parts(s, &all, (position){0, 0});
-    spend(s, s->work);
+    spend_plain(s, s->work);
     return got;
 }
 
@@ -409,7 +423,7 @@ static sn_outcome try_valleys(search *s, uint64_t limit) {
         sn_valleys_try(s->valleys, s->capacity, limit < s->budget ? limit : s->budget, &work);
     for (uint32_t i = 0; i < s->p->n && got == SN_FOUND; i++)
         s->offset[i] = sn_valleys_offset(s->valleys, i);
-    spend(s, work);
+    spend_plain(s, work);
     settle_valleys(s, sn_valleys_status(s->valleys));
     return s->valleys ? got : SN_GAVE_UP;
 }
@@ -422,7 +436,7 @@ static sn_outcome solve(search *s, size_t capacity, uint64_t limit, ruled *scrat
     s->capacity = capacity;
     for (int i = 0; i < ATTEMPTS && got == SN_GAVE_UP && s->status == SNUG_OK && s->budget > 0;
          i++) {
-        if (s->joiner)
+        if (is_turn_of_joined(s))
             got = try_joined(s, limit);
         if (got == SN_GAVE_UP && s->status == SNUG_OK)
             got = try_layers(s, limit, scratch);
@@ -524,6 +538,7 @@ static snug_status search_joined(search *s, search *small, sn_zone *z, uint64_t 
 
 /* A packing of the joined boxes is one of all; where there is none, that says nothing. */
 static sn_outcome try_joined(search *s, uint64_t limit) {
+    const uint64_t before = s->budget;
     sn_zone *z = NULL;
     s->is_joined = false;
     join_boxes(s);
@@ -532,6 +547,7 @@ static sn_outcome try_joined(search *s, uint64_t limit) {
     if (status == SNUG_OK)
         status = search_joined(s, &small, z, limit);
     s->budget = small.budget;
+    s->joined_work += before - s->budget;
     clear_search(&small);
     sn_zone_destroy(z);
     if (!is_there(s, status))
@@ -569,7 +585,8 @@ static void search_wanted(search *s, sn_packing *p) {
     for (; (s->valleys || s->joiner) && s->budget > keep && !is_done(s, p) &&
            s->possible <= p->wanted;
          limit += limit / 16) {
-        const bool found = s->joiner && judge(s, p, try_joined(s, limit));
+        const bool joins = is_turn_of_joined(s) || !s->valleys;
+        const bool found = joins && judge(s, p, try_joined(s, limit));
         if (!found && s->valleys && s->budget > keep && s->status == SNUG_OK)
             judge(s, p, try_valleys(s, limit < s->budget - keep ? limit : s->budget - keep));
     }

@@ -1,8 +1,9 @@
-"""The tools build/bench/pack and build/bench/remat as programs: answers are judged by rules written
+"""The tools build/bench/pack, build/bench/remat and build/bench_floor as programs: answers are judged by rules written
 here alone, bad input by message and exit code.
 
-    python3 test_tools.py build/bench/pack build/bench/remat
+    python3 test_tools.py build/bench/pack build/bench/remat build/bench_floor
 """
+import json
 import os
 import random
 import subprocess
@@ -171,13 +172,25 @@ def test_remat_input(remat, folder):
         expect(run(remat, good, *words)[0] == 2, "remat takes " + " ".join(words))
 
 
+# --- floors -----------------------------------------------------------------------------------------
+def test_floors_are_near_the_bound(floor):
+    """Of models as large as real ones: where the packing of the tightest plan fails, the next one is far larger."""
+    models = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../examples/models")
+    for model, batch, loss in (("unet", 8, "mse"), ("unet", 4, "binary_crossentropy"), ("resnet20", 64, "sparse_categorical_crossentropy")):
+        code, out, err = run(floor, os.path.join(models, model + ".json"), batch, loss)
+        expect(code == 0, err)
+        ratio = json.loads(out)["ratio"]
+        expect(1 <= ratio <= 1.1, f"the floor of {model} is {ratio} times what the graph must have")
+
+
 def main():
-    pack, remat = sys.argv[1:3]
+    pack, remat, floor = sys.argv[1:4]
     with tempfile.TemporaryDirectory() as folder:
         test_random_buffers(pack, folder)
         test_pack_input(pack, folder)
         test_schedules(remat, folder)
         test_remat_input(remat, folder)
+    test_floors_are_near_the_bound(floor)
     print("test_tools: passed")
 
 
