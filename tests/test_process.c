@@ -382,7 +382,7 @@ static void test_bookings_stay_in_their_band(void **state) {
     memset(foreign, 1, 20 * MIB); /* the program around it grew */
     expect_ok(sn_process_book(e, &need, &more, &err), &err);
     assert_true(more.booked_bytes >= first.booked_bytes + 16 * MIB);
-    assert_int_equal((more.booked_bytes - first.booked_bytes) % (SN_PROCESS_BAND / 2), 0);
+    assert_int_equal((more.booked_bytes - first.booked_bytes) % (SN_PROCESS_BAND / 8), 0);
     free(foreign);
 }
 

@@ -250,15 +250,17 @@ static size_t reserve_times(size_t expected) {
     return expected > LARGE_PROCESS_BYTES ? 2 : 1;
 }
 
-/* The band that holds `expected`, and the reserve above it. Where the system puts libraries, and
- * what of them it has at hand, moves `expected` by up to 0.7 MiB from run to run: bands end where
- * the command, with 9.4 MiB, or 13.7 before its first oneDNN kernel, is far from an end. The one
- * there is stays while it has some room left, and is not two bands too wide: a plan must not change
- * because a few pages did. */
+/* The band that holds `expected`, and the reserve, most of it above. Where the system puts a
+ * program moves `expected` by up to 1.2 MiB from run to run: it brings in large pieces of code at
+ * once where they do not cross a boundary of 2 MiB. So bands end, at 7.5, 11.5 and 15.5 MiB, where
+ * the command with its 9 to 10.5, or 13 to 14.5 before its first oneDNN kernel, is far from an end
+ * and from what spare_band() may give. The one there is stays while it has some room left, and is
+ * not two bands too wide: a plan must not change because a few pages did. */
 static bool find_band(snug_engine *e, size_t expected) {
     const size_t times = reserve_times(expected), width = times * SN_PROCESS_BAND;
+    const size_t below = times * RESERVE_BYTES / 4, above = times * RESERVE_BYTES - below;
     size_t band = 0;
-    if (!sn_size_align(expected, width, &band) || !sn_size_add(band, times * RESERVE_BYTES, &band))
+    if (!sn_size_align(expected + below, width, &band) || !sn_size_add(band, above, &band))
         return false;
     if (expected + LEAST_RESERVE_BYTES > e->process_band || band + width < e->process_band)
         e->process_band = band;
