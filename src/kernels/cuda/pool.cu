@@ -6,16 +6,18 @@
  * 3. Each element of dx adds up the windows that hold it, in the order of window places.
  *
  * A thread has one pixel's channel, or four of them where f32 channels divide by four. */
-#include "kernels/cuda/own.h"
+#include "kernels/cuda/places.h"
 
 template <class T, int N> struct __align__(sizeof(T) * N) pack_of {
     T v[N];
 };
 
-/* Pixels of `down` rows and `across` columns are counted through; the others are looked up. */
+/* Pixels of `over` are counted through, with the packs of their channels; the others are looked up.
+ */
 typedef struct {
-    int64_t H, W, oh, ow, kernel[2], stride[2], pad[2];
-    sn_divisor packs, across, down, step[2];
+    int64_t H, W, oh, ow, kernel[2], stride[2], pad[2], packs;
+    sn_parts over;
+    sn_divisor step[2];
 } pool;
 
 static pool pool_of(const snug_type *big, const snug_type *small, const sn_attrs_pool *a,
@@ -28,9 +30,8 @@ static pool pool_of(const snug_type *big, const snug_type *small, const sn_attrs
               {a->kernel[0], a->kernel[1]},
               {a->stride[0], a->stride[1]},
               {a->pad[0], a->pad[2]},
-              sn_divisor_of(big->dims[3] / width),
-              sn_divisor_of(over->dims[2]),
-              sn_divisor_of(over->dims[1]),
+              big->dims[3] / width,
+              sn_parts_of(over->dims[1], over->dims[2], big->dims[3] / width),
               {sn_divisor_of(a->stride[0]), sn_divisor_of(a->stride[1])}};
     return p;
 }
@@ -42,20 +43,6 @@ static sn_attrs_pool head_of(const sn_attrs_pool_grad *a) {
     memcpy(head.stride, a->stride, sizeof head.stride);
     memcpy(head.pad, a->pad, sizeof head.pad);
     return head;
-}
-
-/* Item i: image, row and column of those counted through, and the first channel's pack. */
-typedef struct {
-    int64_t n, row, col, pack;
-} spot;
-static __device__ __forceinline__ spot spot_of(const pool &p, int64_t i) {
-    spot s;
-    const int64_t pixel = sn_div(i, p.packs), line = sn_div(pixel, p.across);
-    s.pack = i - pixel * p.packs.d;
-    s.col = pixel - line * p.across.d;
-    s.n = sn_div(line, p.down);
-    s.row = line - s.n * p.down.d;
-    return s;
 }
 
 /* Places [from, to) of a window along one axis that lie inside x, and where the window starts. */
@@ -90,8 +77,8 @@ template <class T, int N> struct maxpool_f {
     pack_of<T, N> *y;
     pack_of<uint8_t, N> *code;
     __device__ void operator()(int64_t i) const {
-        const spot s = spot_of(p, i);
-        const span r = window_of(p, 0, s.row), c = window_of(p, 1, s.col);
+        const sn_place4 s = sn_place_of_element(p.over, i);
+        const span r = window_of(p, 0, s.i), c = window_of(p, 1, s.j);
         pack_of<T, N> best;
         pack_of<uint8_t, N> place;
 #pragma unroll
@@ -103,7 +90,7 @@ template <class T, int N> struct maxpool_f {
         for (int64_t a = r.from; a < r.to; a++)
             for (int64_t b = c.from; b < c.to; b++) {
                 const pack_of<T, N> v =
-                    x[((s.n * p.H + r.start + a) * p.W + c.start + b) * p.packs.d + s.pack];
+                    x[((s.n * p.H + r.start + a) * p.W + c.start + b) * p.packs + s.c];
 #pragma unroll
                 for (int k = 0; k < N; k++)
                     if (first || v.v[k] > best.v[k] ||
@@ -123,13 +110,13 @@ template <class T, int N> struct avgpool_f {
     const pack_of<T, N> *x;
     pack_of<T, N> *y;
     __device__ void operator()(int64_t i) const {
-        const spot s = spot_of(p, i);
-        const span r = window_of(p, 0, s.row), c = window_of(p, 1, s.col);
+        const sn_place4 s = sn_place_of_element(p.over, i);
+        const span r = window_of(p, 0, s.i), c = window_of(p, 1, s.j);
         double sum[N] = {};
         for (int64_t a = r.from; a < r.to; a++)
             for (int64_t b = c.from; b < c.to; b++) {
                 const pack_of<T, N> v =
-                    x[((s.n * p.H + r.start + a) * p.W + c.start + b) * p.packs.d + s.pack];
+                    x[((s.n * p.H + r.start + a) * p.W + c.start + b) * p.packs + s.c];
 #pragma unroll
                 for (int k = 0; k < N; k++)
                     sum[k] += (double)v.v[k];
@@ -150,11 +137,11 @@ template <class T> struct pick_f {
     const uint8_t *code;
     T *y;
     __device__ void operator()(int64_t i) const {
-        const spot s = spot_of(p, i);
-        const int64_t row = s.row * p.stride[0] - p.pad[0] + code[i] / p.kernel[1];
-        const int64_t col = s.col * p.stride[1] - p.pad[1] + code[i] % p.kernel[1];
+        const sn_place4 s = sn_place_of_element(p.over, i);
+        const int64_t row = s.i * p.stride[0] - p.pad[0] + code[i] / p.kernel[1];
+        const int64_t col = s.j * p.stride[1] - p.pad[1] + code[i] % p.kernel[1];
         const bool inside = row >= 0 && row < p.H && col >= 0 && col < p.W;
-        y[i] = inside ? x[((s.n * p.H + row) * p.W + col) * p.packs.d + s.pack] : (T)0;
+        y[i] = inside ? x[((s.n * p.H + row) * p.W + col) * p.packs + s.c] : (T)0;
     }
 };
 
@@ -166,16 +153,16 @@ template <class T, int N> struct max_backward_f {
     const pack_of<uint8_t, N> *code;
     pack_of<T, N> *dx;
     __device__ void operator()(int64_t i) const {
-        const spot s = spot_of(p, i);
-        const holders down = windows_over(p, 0, s.row), across = windows_over(p, 1, s.col);
+        const sn_place4 s = sn_place_of_element(p.over, i);
+        const holders down = windows_over(p, 0, s.i), across = windows_over(p, 1, s.j);
         const int first = (int)across.first, last = (int)across.last;
         const int width = (int)p.kernel[1], step = (int)p.stride[1];
         double sum[N] = {};
         for (int row = (int)down.last; row >= (int)down.first; row--) {
             const int line = (int)(down.shifted - row * p.stride[0]) * width + (int)across.shifted;
-            const int64_t start = (s.n * p.oh + row) * p.ow * p.packs.d + s.pack;
+            const int64_t start = (s.n * p.oh + row) * p.ow * p.packs + s.c;
             for (int col = last; col >= first; col--) {
-                const int64_t at = start + col * p.packs.d;
+                const int64_t at = start + col * p.packs;
                 const pack_of<T, N> g = dy[at];
                 const pack_of<uint8_t, N> was = code[at];
 #pragma unroll
@@ -196,12 +183,12 @@ template <class T, int N> struct max_backward_f {
  * are in the same two by two windows at most, which a thread looks at once. Item i: image, rows and
  * columns of which a window starts at the first, and the channels' pack. */
 template <class T, int N> struct max_backward_by_two {
-    pool p; /* down, across: of such rows and columns */
+    pool p; /* over: such rows and columns */
     const pack_of<T, N> *dy;
     const pack_of<uint8_t, N> *code;
     pack_of<T, N> *dx;
     __device__ void operator()(int64_t i) const {
-        const spot s = spot_of(p, i);
+        const sn_place4 s = sn_place_of_element(p.over, i);
         const int high = (int)p.kernel[0], wide = (int)p.kernel[1];
         pack_of<T, N> g[2][2];
         pack_of<uint8_t, N> was[2][2];
@@ -210,8 +197,8 @@ template <class T, int N> struct max_backward_by_two {
         for (int a = 0; a < 2; a++)
 #pragma unroll
             for (int b = 0; b < 2; b++) {
-                const int64_t row = s.row - a, col = s.col - b;
-                const int64_t at = ((s.n * p.oh + row) * p.ow + col) * p.packs.d + s.pack;
+                const int64_t row = s.i - a, col = s.j - b;
+                const int64_t at = ((s.n * p.oh + row) * p.ow + col) * p.packs + s.c;
                 there[a][b] = row >= 0 && row < p.oh && col >= 0 && col < p.ow;
                 if (there[a][b]) {
                     g[a][b] = dy[at];
@@ -220,7 +207,7 @@ template <class T, int N> struct max_backward_by_two {
             }
 #pragma unroll
         for (int e = 0; e < 4; e++) {
-            const int64_t row = 2 * s.row + e / 2 - p.pad[0], col = 2 * s.col + e % 2 - p.pad[1];
+            const int64_t row = 2 * s.i + e / 2 - p.pad[0], col = 2 * s.j + e % 2 - p.pad[1];
             pack_of<T, N> out = {};
 #pragma unroll
             for (int k = 0; k < N; k++) {
@@ -235,7 +222,7 @@ template <class T, int N> struct max_backward_by_two {
                 out.v[k] = (T)sum;
             }
             if (row >= 0 && row < p.H && col >= 0 && col < p.W)
-                dx[((s.n * p.H + row) * p.W + col) * p.packs.d + s.pack] = out;
+                dx[((s.n * p.H + row) * p.W + col) * p.packs + s.c] = out;
         }
     }
 };
@@ -246,14 +233,14 @@ template <class T, int N> struct mean_backward_f {
     const pack_of<T, N> *dy;
     pack_of<T, N> *dx;
     __device__ void operator()(int64_t i) const {
-        const spot s = spot_of(p, i);
-        const holders down = windows_over(p, 0, s.row), across = windows_over(p, 1, s.col);
+        const sn_place4 s = sn_place_of_element(p.over, i);
+        const holders down = windows_over(p, 0, s.i), across = windows_over(p, 1, s.j);
         double sum[N] = {};
         for (int64_t row = down.last; row >= down.first; row--)
             for (int64_t col = across.last; col >= across.first; col--) {
                 const span r = window_of(p, 0, row), c = window_of(p, 1, col);
                 const double cells = (double)((r.to - r.from) * (c.to - c.from));
-                const pack_of<T, N> g = dy[((s.n * p.oh + row) * p.ow + col) * p.packs.d + s.pack];
+                const pack_of<T, N> g = dy[((s.n * p.oh + row) * p.ow + col) * p.packs + s.c];
 #pragma unroll
                 for (int k = 0; k < N; k++)
                     sum[k] += (double)g.v[k] / cells;
@@ -301,9 +288,8 @@ static bool goes_by_two(const pool *p) {
 template <class T, int N> static void backward_by_two(const sn_cuda_call *c, pool p) {
     const snug_view *dy = &c->call->in[0], *dx = &c->call->out[0];
     const int64_t down = (p.H - 1 + p.pad[0]) / 2 + 1, across = (p.W - 1 + p.pad[1]) / 2 + 1;
-    p.down = sn_divisor_of(down);
-    p.across = sn_divisor_of(across);
-    sn_each(c, p.H * p.W > 0 ? dx->type.dims[0] * down * across * p.packs.d : 0,
+    p.over = sn_parts_of(down, across, p.packs);
+    sn_each(c, p.H * p.W > 0 ? dx->type.dims[0] * down * across * p.packs : 0,
             max_backward_by_two<T, N>{p, (const pack_of<T, N> *)dy->data,
                                       (const pack_of<uint8_t, N> *)c->call->in[1].data,
                                       (pack_of<T, N> *)dx->data});
