@@ -323,6 +323,77 @@ static void test_values_out_of_range_are_refused(void **state) {
     sn_sweep_rows("refusals", check_refusal);
 }
 
+/* --- other types ----------------------------------------------------------------------------- */
+
+/* The case with `dtype` in place of f32; false: its row has no such. */
+static bool retype(const sn_subject *s, snug_dtype dtype, sn_opdesc *d) {
+    bool any = false;
+    *d = s->desc;
+    for (int i = 0; i < d->n_in; i++) {
+        any = any || d->in[i].dtype == SNUG_F32;
+        d->in[i].dtype = d->in[i].dtype == SNUG_F32 ? dtype : d->in[i].dtype;
+    }
+    if (s->op == SN_OP_fill)
+        d->attrs.fill.dtype = dtype;
+    else if (s->op == SN_OP_one_hot)
+        d->attrs.one_hot.dtype = dtype;
+    else if (!any)
+        return false;
+    return sn_op_infer(d, NULL) == SNUG_OK;
+}
+
+static void fill_input(const snug_view *from, const snug_view *to) {
+    for (int64_t i = 0; i < sn_view_count(to); i++) {
+        const double v = 3 * sn_view_get(from, i);
+        sn_view_put(to, i, to->type.dtype == SNUG_BOOL ? v > 0 : fabs(trunc(v)));
+    }
+}
+
+/* What the processor computes the GPU computes to the same numbers, or says before that it has no
+ * kernel for it, so that the processor does. */
+static void compare_retyped(sn_subject *s, const sn_opdesc *d) {
+    const sn_how reference = {.n_threads = 1, .poison = 0xa5};
+    const snug_dtype dtype = d->n_in > 0 ? d->in[0].dtype : d->out[0].dtype;
+    snug_view in[SN_MAX_IN], wanted[SN_MAX_OUT], got[SN_MAX_OUT];
+    for (int i = 0; i < d->n_in; i++) {
+        const bool same = d->in[i].dtype == s->desc.in[i].dtype;
+        in[i] = same ? sn_view_copy(&s->in[i]) : sn_view_make(&d->in[i], 0, 0);
+        if (!same)
+            fill_input(&s->in[i], &in[i]);
+    }
+    sn_outputs_make(s, &reference, d, wanted);
+    make_outputs(s, d, 0xff, got);
+    const bool here = sn_call_try(s, &reference, d, in, wanted, NULL) == SNUG_OK;
+    if (here && run_cuda(s, &(manner){.poison = 0xff}, d, in, got))
+        for (int k = 0; k < d->n_out; k++)
+            if (got[k].type.dtype != SNUG_OPAQUE &&
+                memcmp(got[k].data, wanted[k].data, got[k].bytes) != 0)
+                sn_complain(s, "output %d of %s is another than the processor's", k,
+                            snug_dtype_name(dtype));
+    sn_views_free(in, d->n_in);
+    sn_views_free(wanted, d->n_out);
+    sn_views_free(got, d->n_out);
+}
+
+static void check_types(sn_subject *s) {
+    static const snug_dtype types[] = {SNUG_I8,   SNUG_U8,  SNUG_I32, SNUG_I64,
+                                       SNUG_BOOL, SNUG_I16, SNUG_U32, SNUG_F16};
+    sn_cpu_device cpu;
+    sn_cpu_device_init(&cpu, 1, true);
+    for (size_t i = 0; i < sizeof types / sizeof types[0] && s->real == SNUG_F32; i++) {
+        sn_variant v = {0};
+        sn_opdesc d;
+        if (retype(s, types[i], &d) && sn_subject_elements(s) < 4096 && has(&d) &&
+            cpu.device.describe(&cpu.device, &d, &v, NULL) == SNUG_OK)
+            compare_retyped(s, &d);
+    }
+}
+
+static void test_other_types_give_the_processors_numbers(void **state) {
+    (void)state;
+    sn_sweep_rows("other types", check_types);
+}
+
 /* --- calls that run together ------------------------------------------------------------------ */
 enum { ZONE = 4 << 20, MOST_CALLS = 40, N_PARAMS = 16, PLACES = 6 };
 
@@ -673,6 +744,7 @@ int main(void) {
         cmocka_unit_test(test_accumulating_adds_to_what_is_there),
         cmocka_unit_test(test_slices_draw_what_the_whole_draws),
         cmocka_unit_test(test_values_out_of_range_are_refused),
+        cmocka_unit_test(test_other_types_give_the_processors_numbers),
         cmocka_unit_test(test_calls_that_run_together_give_the_same_bits),
         cmocka_unit_test(test_one_channel_gives_the_same_bits_together),
         cmocka_unit_test(test_what_nobody_reads_is_not_stored),
