@@ -1,6 +1,6 @@
 /* test_gpu.c: models on a GPU, by the emulated plug-in: the processor's results, captured runs,
- * budgets of device memory, spilling to pinned memory, and failures: of each request, of the driver
- * at each call, of what is missing. What is asserted of bytes is the card's own count. */
+ * batches that come ahead, and failures: of each request, of the driver at each call, of what is
+ * missing. */
 #include "support/blobs.h"
 #include "support/gpu_card.h"
 
@@ -11,14 +11,9 @@
 #include <snug/graph.h>
 
 #include <math.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
-
-static void expect_near(const float *a, const float *b, size_t n, double tolerance) {
-    for (size_t i = 0; i < n; i++)
-        if (!(fabs((double)a[i] - (double)b[i]) <= tolerance))
-            fail_msg("weight %zu is %.9g, the processor's %.9g", i, (double)a[i], (double)b[i]);
-}
 
 /* --- the processor's results -------------------------------------------------------------------
  */
@@ -399,218 +394,6 @@ static void test_labels_outside_of_the_classes_are_named(void **state) {
     blobs_end(&b);
 }
 
-/* --- budgets -----------------------------------------------------------------------------------
- */
-/* A step whose activations are what matters; with a middle layer its slots are, 4 MiB each. */
-static snug_status make_wide(snug_engine *e, bool middle, snug_model **out, snug_error *err) {
-    snug_model *m;
-    SNUG_TRY(snug_model_create(e, "wide", &(snug_type){SNUG_F32, 1, {64}}, &m, err));
-    snug_status status = snug_model_add(m, "Dense", "units=512 activation=relu", err);
-    if (status == SNUG_OK && middle)
-        status = snug_model_add(m, "Dense", "units=2048 activation=relu", err);
-    if (status == SNUG_OK)
-        status = snug_model_add(m, "Dense", "units=3 activation=softmax", err);
-    if (status == SNUG_OK)
-        status =
-            snug_model_compile(m,
-                               &(snug_compile){.optimizer = middle ? "adam:use_ema=true" : "adam",
-                                               .loss = "sparse_categorical_crossentropy"},
-                               err);
-    if (status == SNUG_OK)
-        *out = m;
-    else
-        snug_model_destroy(m);
-    return status;
-}
-
-enum { MOST = 64 * 512 + 512 + 512 * 2048 + 2048 + 2048 * 3 + 3, BATCH = 512 };
-
-typedef struct {
-    float weights[MOST];
-    size_t n_weights;
-    snug_model_plan_info info;
-    size_t held; /* of the card, after training */
-    int64_t n_replays;
-} wide_run;
-
-static void fit_wide(snug_engine *e, bool middle, size_t budget, wide_run *out) {
-    const int64_t batch = middle ? 16 : BATCH;
-    snug_error err;
-    snug_model *m;
-    snug_feed *x, *y;
-    expect_ok(open_gpu(e, budget, &err), &err);
-    expect_ok(make_wide(e, middle, &m, &err), &err);
-    expect_ok(snug_feed_open(e, middle ? "normal:16x64@1" : "normal:512x64@1", &x, &err), &err);
-    expect_ok(snug_feed_open(e, middle ? "labels:16@2@3" : "labels:512@2@3", &y, &err), &err);
-    expect_ok(snug_model_plan(m,
-                              &(snug_plan_request){.batch = batch, .train = 1, .quick = budget > 0},
-                              &out->info, &err),
-              &err);
-    expect_ok(
-        snug_fit(m, &(snug_fit_options){.x = x, .y = y, .batch = batch, .epochs = 2}, NULL, &err),
-        &err);
-    out->held = card()->held_bytes + card()->graph_bytes;
-    out->n_replays = card()->n_replays;
-    size_t n = 0;
-    for (size_t i = 0; i < snug_model_n_weights(m); i++) {
-        snug_view v;
-        expect_ok(snug_model_weight(m, i, NULL, &v, &err), &err);
-        memcpy(out->weights + n, v.data, v.bytes);
-        n += v.bytes / sizeof(float);
-    }
-    out->n_weights = n;
-    snug_feed_destroy(x);
-    snug_feed_destroy(y);
-    snug_model_destroy(m);
-    expect_ok(snug_device(e, "cpu", NULL, &err), &err);
-}
-
-static void test_a_tight_budget_is_held_in_slices_with_the_same_weights(void **state) {
-    wide_run *roomy = malloc(sizeof *roomy), *tight = malloc(sizeof *tight);
-    fit_wide(*state, false, 0, roomy);
-    const size_t whole = roomy->info.peak_bytes + roomy->info.reserve_bytes;
-    const size_t budget = (whole + roomy->info.floor_bytes) / 2;
-    fit_wide(*state, false, budget, tight);
-    assert_true(roomy->info.slices == 1 && tight->info.slices > 1);
-    assert_true(tight->info.fits);
-    assert_true(tight->held + fresh.context_bytes <= budget);
-    assert_true(tight->held < roomy->held);
-    expect_near(tight->weights, roomy->weights, roomy->n_weights, 1e-5);
-    free(roomy);
-    free(tight);
-}
-
-/* Sums over slices add to what is on the device. */
-static void test_slices_run_on_the_host_with_the_same_weights(void **state) {
-    wide_run *whole = malloc(sizeof *whole), *sliced = malloc(sizeof *sliced);
-    card()->has_no_kernels = true;
-    fit_wide(*state, false, 0, whole);
-    const size_t most = whole->info.peak_bytes + whole->info.reserve_bytes;
-    fit_wide(*state, false, (most + whole->info.floor_bytes) / 2, sliced);
-    assert_true(sliced->info.slices > 1);
-    expect_near(sliced->weights, whole->weights, whole->n_weights, 1e-6);
-    free(whole);
-    free(sliced);
-}
-
-static void test_the_floor_is_held_with_slots_in_pinned_memory(void **state) {
-    wide_run *roomy = malloc(sizeof *roomy), *least = malloc(sizeof *least);
-    fit_wide(*state, true, 0, roomy);
-    fit_wide(*state, true, roomy->info.floor_bytes, least);
-    assert_true(least->info.fits);
-    assert_true(least->info.spilled_bytes > 0);
-    assert_true(least->held + fresh.context_bytes <= roomy->info.floor_bytes);
-    expect_near(least->weights, roomy->weights, roomy->n_weights, 1e-5);
-    free(roomy);
-    free(least);
-}
-
-/* Hundreds of slices: so many calls would take more memory than the budget has left. */
-static void test_a_run_too_long_to_be_kept_is_not_captured(void **state) {
-#ifdef SN_REDZONES
-    skip(); /* 20,000 emulated kernels: half a minute there */
-#endif
-    snug_error err;
-    snug_model *m;
-    snug_feed *x, *y;
-    snug_model_plan_info info;
-    const snug_plan_request request = {.batch = 2048, .train = 1};
-    expect_ok(open_gpu(*state, 0, &err), &err);
-    expect_ok(make_wide(*state, false, &m, &err), &err);
-    expect_ok(snug_model_plan(m, &request, &info, &err), &err);
-    snug_model_destroy(m);
-    const size_t budget = info.floor_bytes;
-    expect_ok(open_gpu(*state, budget, &err), &err);
-    expect_ok(make_wide(*state, false, &m, &err), &err);
-    expect_ok(snug_model_plan(m, &request, &info, &err), &err);
-    assert_true(info.fits && info.slices > 50);
-    expect_ok(snug_feed_open(*state, "normal:2048x64@1", &x, &err), &err);
-    expect_ok(snug_feed_open(*state, "labels:2048@2@3", &y, &err), &err);
-    expect_ok(
-        snug_fit(m, &(snug_fit_options){.x = x, .y = y, .batch = 2048, .epochs = 2}, NULL, &err),
-        &err);
-    assert_int_equal(card()->n_replays, 0);
-    assert_true(fresh.context_bytes + card()->held_bytes + card()->graph_bytes <= budget);
-    snug_feed_destroy(x);
-    snug_feed_destroy(y);
-    snug_model_destroy(m);
-}
-
-static snug_model_plan_info plan_wide(snug_engine *e, size_t budget, size_t host) {
-    snug_error err;
-    snug_model *m;
-    snug_model_plan_info info;
-    expect_ok(snug_budget(e, 0, &err), &err);
-    expect_ok(open_gpu(e, budget, &err), &err);
-    expect_ok(make_wide(e, true, &m, &err), &err);
-    expect_ok(snug_budget(e, host, &err), &err);
-    const snug_plan_request request = {.batch = 16, .train = 1, .quick = budget > 0};
-    expect_ok(snug_model_plan(m, &request, &info, &err), &err);
-    snug_model_destroy(m);
-    expect_ok(snug_budget(e, 0, &err), &err);
-    return info;
-}
-
-/* Slots of 4 MiB: what the host has no room for stays on the device, at a price there. */
-static void test_what_waits_on_the_host_is_within_its_budget(void **state) {
-#ifdef SN_REDZONES
-    skip(); /* the process grows from plan to plan by what a sanitizer keeps */
-#endif
-    const snug_model_plan_info roomy = plan_wide(*state, 0, 0);
-    const snug_model_plan_info least = plan_wide(*state, roomy.floor_bytes, 0);
-    const size_t host = least.host_process_bytes + least.host_pinned_bytes;
-    assert_true(least.host_fits && least.host_budget_bytes == 0);
-    assert_int_equal(least.host_spilled_bytes, least.spilled_bytes);
-    assert_true(least.spilled_bytes >= (size_t)12 << 20);
-    const size_t narrow = host + ((size_t)6 << 20);
-    const size_t floor = plan_wide(*state, 0, narrow).floor_bytes;
-    assert_true(floor > roomy.floor_bytes);
-    const snug_model_plan_info some = plan_wide(*state, floor, narrow);
-    assert_true(some.fits && some.host_fits && some.spilled_bytes <= (size_t)6 << 20);
-    assert_false(plan_wide(*state, roomy.floor_bytes, narrow).fits);
-    const snug_model_plan_info all =
-        plan_wide(*state, roomy.floor_bytes, host + ((size_t)14 << 20));
-    assert_true(all.fits && all.host_fits && all.spilled_bytes == least.spilled_bytes);
-    assert_false(plan_wide(*state, 0, host / 2).host_fits);
-}
-
-static void test_a_budget_below_the_floor_is_refused_with_numbers(void **state) {
-    snug_error err;
-    snug_model *m;
-    snug_model_plan_info info;
-    expect_ok(open_gpu(*state, fresh.context_bytes + ((size_t)1 << 20), &err), &err);
-    expect_ok(make_wide(*state, false, &m, &err), &err);
-    const snug_plan_request request = {.batch = BATCH, .train = 1};
-    expect_ok(snug_model_plan(m, &request, &info, &err), &err);
-    assert_false(info.fits);
-    expect_status(snug_fit_check(m, &request, &err), SNUG_E_BUDGET, &err);
-    expect_text(err.text, "context");
-    snug_model_destroy(m);
-}
-
-static void test_a_card_that_others_fill_is_planned_into_what_is_left(void **state) {
-    snug_error err;
-    snug_model *m;
-    snug_model_plan_info info;
-    const size_t left = (size_t)18 << 20; /* 14 of them for a captured run */
-    card()->others_bytes = fresh.total_bytes - fresh.context_bytes - left;
-    expect_ok(open_gpu(*state, 0, &err), &err);
-    expect_ok(make_wide(*state, false, &m, &err), &err);
-    expect_ok(snug_model_plan(m, &(snug_plan_request){.batch = 8192, .train = 1}, &info, &err),
-              &err);
-    assert_int_equal(info.budget_bytes, fresh.context_bytes + left);
-    assert_true(info.fits && info.slices > 1);
-    assert_true(info.peak_bytes <= info.budget_bytes);
-    expect_ok(snug_device_budget(*state, fresh.total_bytes, &err), &err);
-    sn_text text = sn_text_begin();
-    const snug_writer w = sn_text_writer(&text);
-    expect_ok(snug_report_plan(m, &(snug_plan_request){.batch = 8192, .train = 1}, 0, &w, &err),
-              &err);
-    expect_text(text.text, "that is what is free on gpu:0 of the budget of 1.0 GiB");
-    sn_text_end(&text);
-    snug_model_destroy(m);
-}
-
 /* --- closing ------------------------------------------------------------------------------------
  */
 static void test_a_reset_is_made_only_when_asked_for(void **state) {
@@ -708,6 +491,36 @@ static void test_a_card_that_fails_while_a_library_is_asked_is_lost(void **state
     assert_int_equal(card()->n_asked, 1);
 }
 
+typedef struct {
+    snug_engine *engine;
+    sn_opdesc desc;
+    sn_variant variant;
+    snug_status status;
+    snug_error err;
+} question;
+
+static void *describe_there(void *ctx) {
+    question *q = ctx;
+    sn_cpu_device cpu;
+    const sn_device *device = sn_engine_device(q->engine, &cpu);
+    q->status = device->describe(device, &q->desc, &q->variant, &q->err);
+    return NULL;
+}
+
+/* Whatever card a thread has worked with before, libraries are asked about the engine's. */
+static void test_any_thread_may_ask_libraries(void **state) {
+    pthread_t thread;
+    question q = {.engine = *state, .desc = {.op = SN_OP_matmul, .n_in = 2}};
+    q.desc.in[0] = q.desc.in[1] = (snug_type){SNUG_F32, 2, {512, 512}};
+    expect_ok(sn_op_infer(&q.desc, &q.err), &q.err);
+    expect_ok(open_gpu(*state, 0, &q.err), &q.err);
+    card()->has_libraries = true;
+    assert_int_equal(pthread_create(&thread, NULL, describe_there, &q), 0);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    expect_ok(q.status, &q.err);
+    expect_text(q.variant.impl, "cublaslt:");
+}
+
 /* --- failures ----------------------------------------------------------------------------------
  */
 static snug_status whole_training(snug_engine *e, void *ctx, snug_error *err) {
@@ -796,20 +609,19 @@ int main(void) {
         gpu_test(test_a_bad_label_of_a_dataset_is_named_though_the_next_batch_is_there),
         gpu_test(test_nan_leaves_the_weights_as_they_were),
         gpu_test(test_labels_outside_of_the_classes_are_named),
-        gpu_test(test_a_tight_budget_is_held_in_slices_with_the_same_weights),
-        gpu_test(test_slices_run_on_the_host_with_the_same_weights),
-        gpu_test(test_the_floor_is_held_with_slots_in_pinned_memory),
-        gpu_test(test_a_run_too_long_to_be_kept_is_not_captured),
-        gpu_test(test_what_waits_on_the_host_is_within_its_budget),
-        gpu_test(test_a_budget_below_the_floor_is_refused_with_numbers),
-        gpu_test(test_a_card_that_others_fill_is_planned_into_what_is_left),
         gpu_test(test_a_reset_is_made_only_when_asked_for),
         gpu_test(test_what_is_missing_is_said),
         gpu_test(test_a_library_that_had_no_memory_is_asked_again),
         gpu_test(test_a_card_that_fails_while_a_library_is_asked_is_lost),
+        gpu_test(test_any_thread_may_ask_libraries),
         gpu_test(test_training_survives_any_failed_request),
         gpu_test(test_a_lost_device_poisons_its_engine_only),
         gpu_test(test_a_lost_device_says_so_until_it_is_opened_again),
+        late_gpu_test(test_training_gives_the_processors_weights),
+        late_gpu_test(test_no_run_is_captured_where_that_is_asked_for),
+        late_gpu_test(test_the_next_batch_comes_while_a_step_runs),
+        late_gpu_test(test_batches_of_datasets_come_ahead_and_are_the_same),
+        late_gpu_test(test_nan_leaves_the_weights_as_they_were),
     };
     return cmocka_run_group_tests_name("gpu", tests, NULL, NULL);
 }

@@ -509,6 +509,9 @@ int main(void) {
         gpu_test(test_a_batch_brought_ahead_counts_in_the_peak),
         gpu_test(test_a_batch_is_not_brought_ahead_beyond_the_hosts_budget),
         gpu_test(test_what_is_on_both_sides_leaves_the_card_for_a_step),
+        late_gpu_test(test_recorded_code_gives_the_processors_values),
+        late_gpu_test(test_a_batch_larger_than_what_is_left_is_fed_in_slices),
+        late_gpu_test(test_a_batch_is_brought_while_another_runs),
     };
     return cmocka_run_group_tests_name("gpu_record", tests, NULL, NULL);
 }

@@ -9,7 +9,16 @@ extern "C" {
 #include "op/runner.h"
 #endif
 
-/* tests/python/test_gpu.py has it, too. */
+/* When queues do what they were given. Late: when somebody waits for it, and not before; of queues
+ * that do not wait for each other the first, or the last, goes first. So an order that they need
+ * but lack shows. */
+typedef enum {
+    SN_EMULATED_AT_ONCE,
+    SN_EMULATED_FIRST_FIRST,
+    SN_EMULATED_LAST_FIRST
+} sn_emulated_haste;
+
+/* tests/python/test_gpu.py has its beginning, too. */
 typedef struct {
     size_t total_bytes, context_bytes, others_bytes;
     int n_devices;
@@ -24,10 +33,11 @@ typedef struct {
     bool has_no_kernels; /* every row runs on the host */
     /* Of what poses as cuBLASLt and cuDNN: they answer, and run nothing. */
     bool has_libraries;
-    int n_starved;   /* so many questions from now on find no memory */
-    int64_t n_asked; /* questions that came to them */
+    int n_starved;    /* so many questions from now on find no memory */
+    int64_t n_asked;  /* questions that came to them */
     bool fails_asked; /* the next question meets the card's end */
     int64_t n_beside; /* copies to the card on the queue of what comes, outside of captures */
+    sn_emulated_haste haste;
 } sn_emulated_card;
 
 typedef sn_emulated_card *(*sn_emulated_world_fn)(void);
@@ -35,5 +45,7 @@ typedef sn_emulated_card *(*sn_emulated_world_fn)(void);
 #ifdef __cplusplus
 SNUG_API sn_emulated_card *sn_emulated_world(void);
 }
+extern uint32_t *sn_emulated_guard;           /* words of the newest guard */
+extern thread_local bool sn_emulated_entered; /* the thread has the card's context */
 #endif
 #endif

@@ -14,6 +14,8 @@ extern "C" SNUG_API sn_emulated_card *sn_emulated_world(void) {
     return &card;
 }
 
+thread_local bool sn_emulated_entered;
+
 typedef struct {
     const char *title, *impl, *absent;
     sn_answers answers;
@@ -32,6 +34,8 @@ static snug_status ask(const sn_gpu *g, void *table, const void *what, sn_choice
     sn_emulated_card *card = sn_emulated_world();
     (void)g, (void)what;
     card->n_asked++;
+    if (!sn_emulated_entered)
+        return sn_fail(err, SNUG_E_INTERNAL, "%s is asked by a thread without a context", l->title);
     if (card->n_starved > 0) {
         card->n_starved--;
         return sn_fail(err, SNUG_E_MEMORY, "%s has no memory here", l->title);

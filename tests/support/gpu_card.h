@@ -7,6 +7,7 @@
 #include "support/support.h"
 
 #include <dlfcn.h>
+#include <math.h>
 #include <snug/device.h>
 #include <string.h>
 
@@ -48,6 +49,32 @@ static inline int teardown(void **state) {
     return sn_engine_teardown(state);
 }
 
+/* Weights of a run beside those of another. */
+static inline void expect_near(const float *a, const float *b, size_t n, double tolerance) {
+    for (size_t i = 0; i < n; i++)
+        if (!(fabs((double)a[i] - (double)b[i]) <= tolerance))
+            fail_msg("weight %zu is %.9g, the processor's %.9g", i, (double)a[i], (double)b[i]);
+}
+
 #define gpu_test(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+
+static inline int setup_first_first(void **state) {
+    const int status = setup(state);
+    card()->haste = SN_EMULATED_FIRST_FIRST;
+    return status;
+}
+
+static inline int setup_last_first(void **state) {
+    const int status = setup(state);
+    card()->haste = SN_EMULATED_LAST_FIRST;
+    return status;
+}
+
+/* A test once more on cards whose queues run late: it fails where an order among them is missing.
+ */
+#define late_gpu_test(f)                                                                           \
+    {#f ", the first queue first", f, setup_first_first, teardown, NULL}, {                        \
+#f ", the last queue first", f, setup_last_first, teardown, NULL                           \
+    }
 
 #endif

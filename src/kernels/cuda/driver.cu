@@ -143,7 +143,7 @@ static void nvml_close(void *library) {
     dlclose(library);
 }
 
-/* Keeps the card of the device, or nothing. */
+/* Keeps the library and the card of the device, or neither. */
 static void watch(sn_driver *d, const nvml_cards *cards, const cudaDeviceProp *p) {
     for (unsigned i = 0; i < cards->n; i++)
         if ((int)cards->pci[i].domain == p->pciDomainID && (int)cards->pci[i].bus == p->pciBusID &&
@@ -153,7 +153,6 @@ static void watch(sn_driver *d, const nvml_cards *cards, const cudaDeviceProp *p
             d->before_bytes = cards->used[i];
             return;
         }
-    nvml_close(cards->library);
 }
 
 /* --- the device ------------------------------------------------------------------------------- */
@@ -297,7 +296,7 @@ snug_status sn_driver_attach(sn_driver *d, int index, sn_driver_facts *out, snug
     d->index = index;
     nvml_open(&cards);
     const snug_status status = attach(d, &cards, out, err);
-    if (status != SNUG_OK && !d->monitor)
+    if (!d->monitor)
         nvml_close(cards.library);
     if (status != SNUG_OK)
         sn_driver_detach(d, false);

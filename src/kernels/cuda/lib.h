@@ -18,6 +18,9 @@ typedef enum { SN_GPU_BLAS, SN_GPU_DNN, SN_GPU_N_LIBRARIES } sn_gpu_library;
 const sn_gpu_options *sn_gpu_options_of(const sn_gpu *g);
 int sn_gpu_multiprocessors(const sn_gpu *g);
 void **sn_gpu_library_slot(const sn_gpu *g, sn_gpu_library which);
+/* The context becomes the calling thread's, as a library that is asked wants it; an error where it
+ * is lost. */
+snug_status sn_gpu_enter(const sn_gpu *g, snug_error *err);
 /* The largest stack frame of kernels that are enqueued to be looked at, not run; 0: none, or
  * unknown.
  */

@@ -37,6 +37,7 @@ static snug_status load(const sn_gpu *g, void *table, const sn_library_kind *kin
     sn_library *l = (sn_library *)table;
     if (host->fault && host->fault(host->ctx))
         return fail_start(kind, err);
+    SNUG_TRY(sn_gpu_enter(g, err));
     for (int i = 0; i < SN_LIBRARY_FILES && kind->files[i] && !l->file; i++)
         l->file = dlopen(kind->files[i], RTLD_NOW | RTLD_LOCAL);
     if (!l->file) {
@@ -181,7 +182,9 @@ snug_status sn_answers_get(const sn_gpu *g, sn_answers *a, const sn_answer_key *
     if (known) {
         made = *known;
     } else {
-        const snug_status status = ask(g, table, what, &made, &why);
+        snug_status status = sn_gpu_enter(g, &why);
+        if (status == SNUG_OK)
+            status = ask(g, table, what, &made, &why);
         if (status != SNUG_OK && status != SNUG_E_UNSUPPORTED) {
             sn_gpu_starve(g, &why);
             return sn_fail(err, status, "%s", why.text);

@@ -94,6 +94,10 @@ static snug_status enter(sn_gpu *g, snug_error *err) {
     return g->lost;
 }
 
+snug_status sn_gpu_enter(const sn_gpu *g, snug_error *err) {
+    return enter((sn_gpu *)g, err);
+}
+
 /* Passes a status on; remembers it where the context has gone with it. */
 static snug_status note(sn_gpu *g, snug_status status, const snug_error *err) {
     if (status != SNUG_E_DEVICE || g->lost != SNUG_OK || !sn_driver_is_lost())
