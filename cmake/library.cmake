@@ -35,6 +35,9 @@ foreach(isa ${SNUG_ISAS})
   list(APPEND SNUG_ISA_DEFINITIONS SN_HAS_ISA_${isa_upper}=1)
 endforeach()
 
+# Random numbers: vectors as in kernels, in rooms above them.
+set_source_files_properties(${PROJECT_SOURCE_DIR}/src/base/rng.c ${PROJECT_SOURCE_DIR}/src/tensor/recipe.c PROPERTIES COMPILE_OPTIONS
+  "${kernel_level};-fno-trapping-math")
 add_library(snug_objects OBJECT ${SNUG_SOURCES})
 target_compile_definitions(snug_objects PRIVATE ${SNUG_ISA_DEFINITIONS})
 target_include_directories(snug_objects PRIVATE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/include ${DNNL_INCLUDE})

@@ -13,6 +13,7 @@
 
 #include <assert.h>
 #include <math.h>
+#include <stdbool.h>
 #include <string.h>
 
 enum { N_ROUNDS = 10 };
@@ -46,19 +47,20 @@ typedef struct {
     float v[4];
 } block_f32;
 
-/* -2 ln(x / 2^32) for 1 <= x <= 2^32. With x = m 2^e, sqrt(1/2) <= m < sqrt(2): ln m = 2 atanh(s),
- * s = (m-1)/(m+1), |s| < 0.172, whose series is below half an ulp from s^11 on. */
-static float minus_two_log(int64_t x) {
-    float m = (float)x;
+/* -2 ln((v + 1) / 2^32). With v + 1 = m 2^e, sqrt(1/2) <= m < sqrt(2): ln m = 2 atanh(s),
+ * s = (m-1)/(m+1), |s| < 0.172, whose series is below half an ulp from s^11 on. v + 1 may be 2^32:
+ * its halves are exact, their sum is rounded once. No branches, as in turn: wide_f32 makes vectors.
+ */
+static inline float minus_two_log(uint32_t v) {
+    const float x = (float)(int32_t)(v >> 16) * 65536.0f + (float)(int32_t)((v & 0xffffu) + 1);
     uint32_t bits;
-    memcpy(&bits, &m, sizeof bits);
-    int e = (int)(bits >> 23) - 127;
-    bits = (bits & 0x7fffffu) | 0x3f800000u;
-    memcpy(&m, &bits, sizeof m);
-    if (m >= 1.41421356f) {
-        m *= 0.5f;
-        e++;
-    }
+    memcpy(&bits, &x, sizeof bits);
+    const uint32_t fraction = (bits & 0x7fffffu) | 0x3f800000u;
+    float m;
+    memcpy(&m, &fraction, sizeof m);
+    const bool upper = m >= 1.41421356f;
+    const int e = (int)(bits >> 23) - 127 + upper;
+    m = upper ? m * 0.5f : m;
     const float s = (m - 1.0f) / (m + 1.0f);
     const float q = s * s;
     const float series =
@@ -68,7 +70,7 @@ static float minus_two_log(int64_t x) {
 
 /* cos and sin of 2 pi v / 2^32. The nearest quarter turn is taken off in integers, exactly; Taylor
  * on the rest, |x| <= pi / 4, where the first term left out is below half an ulp. */
-static void turn(uint32_t v, float *c, float *s) {
+static inline void turn(uint32_t v, float *c, float *s) {
     const uint32_t quarter = (v + 0x20000000u) >> 30;
     const int32_t rest = (int32_t)(v - (quarter << 30));
     const float x = (float)rest * 1.46291808e-9f; /* 2 pi / 2^32 */
@@ -85,7 +87,7 @@ static void turn(uint32_t v, float *c, float *s) {
 static block_f32 normals_f32(sn_philox_block bits) {
     block_f32 out;
     for (int pair = 0; pair < 4; pair += 2) {
-        const float r = sqrtf(minus_two_log((int64_t)bits.v[pair] + 1));
+        const float r = sqrtf(minus_two_log(bits.v[pair]));
         float c, s;
         turn(bits.v[pair + 1], &c, &s);
         out.v[pair] = r * c;
@@ -105,6 +107,13 @@ static float redraw_f32(uint64_t key, uint64_t i) {
     }
 }
 
+static void redraw_outside(uint64_t key, uint64_t first, size_t n, float *z) {
+    for (size_t i = 0; i < n; i++) {
+        if (!(fabsf(z[i]) <= 2.0f))
+            z[i] = redraw_f32(key, first + i);
+    }
+}
+
 static block_f32 make_f32(sn_random_kind kind, uint64_t key, uint64_t lo) {
     const sn_philox_block bits = sn_philox(key, 0, lo);
     if (kind == SN_RANDOM_UNIFORM) {
@@ -114,18 +123,83 @@ static block_f32 make_f32(sn_random_kind kind, uint64_t key, uint64_t lo) {
         return out;
     }
     block_f32 out = normals_f32(bits);
-    if (kind == SN_RANDOM_TRUNCATED) {
-        for (unsigned lane = 0; lane < 4; lane++) {
-            if (!(fabsf(out.v[lane]) <= 2.0f))
-                out.v[lane] = redraw_f32(key, lo * 4 + lane);
+    if (kind == SN_RANDOM_TRUNCATED)
+        redraw_outside(key, lo * 4, 4, out.v);
+    return out;
+}
+
+/* WIDTH counters side by side, in vectors; above 16, because GCC unrolls loops up to that long
+ * instead. Compiled for several instruction sets; which one runs is found out when the library is
+ * loaded. */
+enum { WIDTH = 32 };
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) &&                             \
+    !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#define SN_CLONES __attribute__((target_clones("arch=x86-64-v4", "avx2", "default")))
+#else
+#define SN_CLONES
+#endif
+
+/* bits[lane][j] is lane `lane` of counter (0, lo + j). */
+static inline void philox_wide(uint64_t key, uint64_t lo, uint32_t bits[4][WIDTH]) {
+    uint32_t k0 = (uint32_t)key, k1 = (uint32_t)(key >> 32);
+    for (uint32_t j = 0; j < WIDTH; j++) {
+        bits[0][j] = (uint32_t)(lo + j);
+        bits[1][j] = (uint32_t)((lo + j) >> 32);
+        bits[2][j] = 0;
+        bits[3][j] = 0;
+    }
+    for (int round = 0; round < N_ROUNDS; round++) {
+        for (int j = 0; j < WIDTH; j++) {
+            const uint64_t p0 = (uint64_t)0xD2511F53u * bits[0][j];
+            const uint64_t p1 = (uint64_t)0xCD9E8D57u * bits[2][j];
+            const uint32_t next0 = (uint32_t)(p1 >> 32) ^ bits[1][j] ^ k0;
+            const uint32_t next2 = (uint32_t)(p0 >> 32) ^ bits[3][j] ^ k1;
+            bits[0][j] = next0;
+            bits[1][j] = (uint32_t)p1;
+            bits[2][j] = next2;
+            bits[3][j] = (uint32_t)p0;
+        }
+        k0 += 0x9E3779B9u;
+        k1 += 0xBB67AE85u;
+    }
+}
+
+/* The 4 WIDTH elements of counters lo, lo + 1, ...: uniform or normal. */
+SN_CLONES static void wide_f32(bool uniform, uint64_t key, uint64_t lo, float *out) {
+    uint32_t bits[4][WIDTH];
+    float z[4][WIDTH];
+    philox_wide(key, lo, bits);
+    for (int pair = 0; pair < 4; pair += 2) {
+        if (uniform) {
+            for (int j = 0; j < WIDTH; j++) {
+                z[pair][j] = (float)(int32_t)(bits[pair][j] >> 8) * 0x1p-24f;
+                z[pair + 1][j] = (float)(int32_t)(bits[pair + 1][j] >> 8) * 0x1p-24f;
+            }
+        } else {
+            for (int j = 0; j < WIDTH; j++) {
+                const float r = sqrtf(minus_two_log(bits[pair][j]));
+                float c, s;
+                turn(bits[pair + 1][j], &c, &s);
+                z[pair][j] = r * c;
+                z[pair + 1][j] = r * s;
+            }
         }
     }
-    return out;
+    for (int j = 0; j < WIDTH; j++)
+        for (int lane = 0; lane < 4; lane++)
+            out[4 * j + lane] = z[lane][j];
 }
 
 void sn_random_fill_f32(sn_random_kind kind, uint64_t key, uint64_t first, size_t n, float *out) {
     for (size_t done = 0; done < n;) {
         const uint64_t i = first + done;
+        if (i % 4 == 0 && n - done >= 4 * WIDTH) {
+            wide_f32(kind == SN_RANDOM_UNIFORM, key, i / 4, out + done);
+            if (kind == SN_RANDOM_TRUNCATED)
+                redraw_outside(key, i, 4 * WIDTH, out + done);
+            done += 4 * WIDTH;
+            continue;
+        }
         const block_f32 b = make_f32(kind, key, i / 4);
         for (uint64_t lane = i % 4; lane < 4 && done < n; lane++)
             out[done++] = b.v[lane];

@@ -55,9 +55,12 @@ static snug_status check_recipe(const sn_recipe *r, snug_error *err) {
 }
 
 /* [0, 1) to [a, b): rounding may reach b, which is outside. */
-static float scale_f32(float u, float a, float b) {
-    const float v = a + (b - a) * u;
-    return v < b || a == b ? v : nextafterf(b, a);
+static void scale_f32(float a, float b, size_t n, float *x) {
+    const float last = a == b ? b : nextafterf(b, a);
+    for (size_t i = 0; i < n; i++) {
+        const float v = a + (b - a) * x[i];
+        x[i] = v < b ? v : last;
+    }
 }
 
 static double scale_f64(double u, double a, double b) {
@@ -68,8 +71,12 @@ static double scale_f64(double u, double a, double b) {
 static void real_f32(const sn_recipe *r, uint64_t first, size_t n, float *out) {
     const float a = (float)r->a, b = (float)r->b;
     sn_random_fill_f32(random_kind(r->kind), r->key, first, n, out);
+    if (r->kind == SN_RECIPE_UNIFORM) {
+        scale_f32(a, b, n, out);
+        return;
+    }
     for (size_t i = 0; i < n; i++)
-        out[i] = r->kind == SN_RECIPE_UNIFORM ? scale_f32(out[i], a, b) : a + b * out[i];
+        out[i] = a + b * out[i];
 }
 
 static void real_f64(const sn_recipe *r, uint64_t first, size_t n, double *out) {

@@ -6,10 +6,10 @@
  * where a block brings a larger score, sum and values are scaled down. The gradient's task is one
  * head of k with all heads of q that read it, so that its sums stay in one thread. Blocks come from
  * the shape alone: an element's bits depend neither on threads nor on other entries or heads. */
+#include "base/rng.h"
 #include "kernels/cpu/attention.h"
 
 #include "kernels/cpu/product.h"
-#include "kernels/cpu/random.h"
 #include "kernels/cpu/vmath.h"
 
 #include <stdatomic.h>
@@ -204,7 +204,8 @@ static void clear(float *x, int64_t from, int64_t to) {
 /* What the weights of row t are multiplied by. */
 static void draw_kept(const sn_attention *a, const block *k, int64_t t, float *keep) {
     const float rate = (float)a->rate, scale = (float)(1 / (1 - a->rate));
-    SN_CPU(uniform_f32)(a->key, sn_attention_place(a, k->b, k->h, t) + (uint64_t)k->s, k->n, keep);
+    sn_random_fill_f32(SN_RANDOM_UNIFORM, a->key,
+                       sn_attention_place(a, k->b, k->h, t) + (uint64_t)k->s, (size_t)k->n, keep);
 #pragma omp simd
     for (int64_t i = 0; i < k->n; i++)
         keep[i] = keep[i] >= rate ? scale : 0.0f;
