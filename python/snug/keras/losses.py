@@ -127,6 +127,27 @@ def _check_shapes(function, y_true, y_pred):
                          f" target.shape={tuple(a)}, output.shape={tuple(b)}")
 
 
+def axis_last(axis, y_true, y_pred):
+    """The engine's losses go along the last axis: another one is moved there. Sparse labels have none."""
+    axis = axis + len(y_pred.shape) if axis < 0 else axis
+    if axis == len(y_pred.shape) - 1:
+        return y_true, y_pred
+    order = [i for i in range(len(y_pred.shape)) if i != axis] + [axis]
+    if len(y_true.shape) == len(y_pred.shape):
+        y_true = tf.transpose(y_true, order)
+    return y_true, tf.transpose(y_pred, order)
+
+
+def _overlap(function, settings, y_true, y_pred):
+    """Dice and Tversky over some axes."""
+    y_true, axis = tf.cast(y_true, y_pred.dtype), settings["axis"]
+    both = tf.reduce_sum(y_true * y_pred, axis)
+    if function == "dice":
+        return 1 - 2.0 * both / (tf.reduce_sum(y_true, axis) + tf.reduce_sum(y_pred, axis) + 1e-7)
+    only_true, only_pred = tf.reduce_sum((1 - y_pred) * y_true, axis), tf.reduce_sum(y_pred * (1 - y_true), axis)
+    return 1 - both / (both + only_true * settings["alpha"] + only_pred * settings["beta"] + 1e-7)
+
+
 class _Built(Loss):
     """One of the engine's losses."""
     _signature = ""
@@ -147,13 +168,18 @@ class _Built(Loss):
 
     def call(self, y_true, y_pred):
         _check_shapes(self._function, y_true, y_pred)
+        axis = self._settings.get("axis")
+        if axis is not None and self._function in ("dice", "tversky"):
+            return _overlap(self._function, self._settings, y_true, y_pred)
+        y_true, y_pred = axis_last(-1 if axis is None else axis, y_true, y_pred)
         return _C.loss(self._engine_text, y_true, y_pred, None, False)
 
     def __call__(self, y_true, y_pred, sample_weight=None):
         mask = getattr(y_pred, "_keras_mask", None)
         y_true, y_pred = _as_tensors(y_true, y_pred)
         _check_shapes(self._function, y_true, y_pred)
-        if self.reduction == "sum_over_batch_size" and sample_weight is None and mask is None and type(self).call is _Built.call:
+        plain = self._settings.get("axis") in (None, -1) and type(self).call is _Built.call
+        if self.reduction == "sum_over_batch_size" and sample_weight is None and mask is None and plain:
             return _C.loss(self._engine_text, y_true, y_pred, None, True)
         return reduce_weighted(self.call(y_true, y_pred), sample_weight, self.reduction, self._without_ignored(y_true, y_pred, mask))
 
@@ -191,8 +217,10 @@ def _make_class(name):
 def _make_function(name):
     cls = __getattr__(_FUNCTIONS[name])
 
-    def function(y_true, y_pred, **settings):
-        made = cls(reduction="none", **{k: v for k, v in settings.items() if k != "axis" or v == -1 and False})
+    names = [key for key, _ in _serial.parse_signature(_signatures.LOSSES[_FUNCTIONS[name]]) if key != "reduction"]
+
+    def function(y_true, y_pred, *args, **settings):
+        made = cls(reduction="none", **dict(zip(names, args)), **settings)
         y_true, y_pred = _as_tensors(y_true, y_pred)
         if y_true.dtype != y_pred.dtype and not name.startswith("sparse"):
             y_true = tf.cast(y_true, y_pred.dtype)

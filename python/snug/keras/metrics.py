@@ -267,6 +267,9 @@ _NAME_AT = {"TopKCategoricalAccuracy": 1, "SparseTopKCategoricalAccuracy": 1, "M
     " BinaryCrossentropy CategoricalCrossentropy SparseCategoricalCrossentropy").split(), 0)}
 
 
+_ALONG = ("cosine_similarity", "categorical_crossentropy", "sparse_categorical_crossentropy")   # along an axis that may be chosen
+
+
 class _Built(Metric):
     _signature = ""
 
@@ -284,21 +287,25 @@ class _Built(Metric):
         self._loss = None
         self.__dict__["_c"] = None
 
-    def _engine_text(self):
+    def _engine_text(self, threshold):
         cls = next(c for c in type(self).__mro__ if "_signature" in c.__dict__)
-        words = []
+        words = [] if threshold is None else [f"thresholds={threshold}"]
         for (key, default), value in zip(cls._signature, self._settings.values()):
-            if value is None or value == default:
+            if value is None or value == default or key == "thresholds" or key == "axis" and cls._engine in _ALONG:
                 continue
-            key = {"thresholds": "threshold"}.get(key, key)
             if isinstance(value, (list, tuple)):
-                value = "+".join(str(v) for v in value)
+                value = "[" + ",".join(str(v) for v in value) + "]"
             words.append(f"{key}={str(value).lower() if isinstance(value, bool) else value}")
         return cls._engine + (":" + ",".join(words) if words else "")
 
-    def _metric(self):
+    def _thresholds(self):
+        """A list of several is a metric for each."""
+        asked = self._settings.get("thresholds")
+        return asked if isinstance(asked, (list, tuple)) else [asked]
+
+    def _metrics(self):
         if self._c is None:
-            self.__dict__["_c"] = _C.Metric(self._engine_text(), self._loss)
+            self.__dict__["_c"] = [_C.Metric(self._engine_text(t), self._loss) for t in self._thresholds()]
         return self._c
 
     def update_state(self, y_true, y_pred, sample_weight=None):
@@ -311,12 +318,15 @@ class _Built(Metric):
             predicted = len(y_pred.shape) - (not self._settings["sparse_y_pred"])
             if len(y_true.shape) == predicted + 1 and y_true.shape[-1] == 1:    # masks keep their channel, as Keras lets them
                 y_true = tf.squeeze(y_true, -1)
-        self._metric().update(y_true, y_pred, weight)
+        if self._engine in _ALONG:
+            from snug.keras.losses import axis_last
+            y_true, y_pred = axis_last(self._settings["axis"], y_true, y_pred)
+        for metric in self._metrics():
+            metric.update(y_true, y_pred, weight)
 
     def _read(self):
-        import math
-        value = self._metric().result() if self._c is not None else 0.0
-        return 0.0 if math.isnan(value) and self._c is None else value
+        values = [m.result() for m in self._c] if self._c is not None else [0.0] * len(self._thresholds())
+        return values if len(values) > 1 else values[0]
 
     def result(self):
         if _is_promised():
@@ -324,8 +334,8 @@ class _Built(Metric):
         return _C.convert_to_tensor(self._read(), dtype=self._dtype)
 
     def reset_state(self):
-        if self._c is not None:
-            self._c.reset()
+        for metric in self._c or ():
+            metric.reset()
 
     def get_config(self):
         return {**super().get_config(), **self._settings}

@@ -22,3 +22,15 @@ check("rank", tf.linalg.matrix_rank(a @ np.array([[1, 0, 1], [0, 1, 1], [0, 0, 0
 check("expm", tf.linalg.expm(a[:3] * 0.5), 1e-4)
 check("dense", tf.sparse.to_dense(tf.SparseTensor(indices=[[1], [3]], values=[5.0, 7.0], dense_shape=[5])))
 check("dense of two axes", tf.sparse.to_dense(tf.SparseTensor([[0, 1], [2, 0]], [3, 4], [3, 2])))
+
+# Along another axis than the last; settings by place, as the functions take them.
+r = np.random.RandomState(7)
+p = r.rand(2, 3, 4).astype("float32")
+p /= p.sum(1, keepdims=True)
+t = np.eye(3, dtype="float32")[r.randint(3, size=(2, 4))].transpose(0, 2, 1)
+for made in (keras.losses.CategoricalCrossentropy, keras.losses.CosineSimilarity, keras.losses.BinaryCrossentropy,
+             keras.losses.BinaryFocalCrossentropy, keras.losses.CategoricalFocalCrossentropy, keras.losses.Dice, keras.losses.Tversky):
+    check(made.__name__ + " along 1", made(axis=1)(t, p))
+check("weighted", keras.losses.CategoricalCrossentropy(axis=1)(t, p, sample_weight=[[1.0], [3.0]]))
+check("functions along 1", [keras.losses.cosine_similarity(t, p, axis=1), keras.losses.dice(t, p, axis=(1, 2))])
+check("settings by place", [keras.losses.binary_crossentropy(t, p, True), keras.losses.huber(t, p, 0.3)])

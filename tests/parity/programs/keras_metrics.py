@@ -48,3 +48,16 @@ check("named", [m.name for m in named])
 check("threshold", float(named[3](tf.constant([[1.0], [0.0]]), tf.constant([[0.6], [0.2]]))))
 check("reductions", [tf.keras.losses.Reduction.SUM, float(tf.keras.losses.MeanSquaredError(
     reduction=tf.keras.losses.Reduction.SUM)(tf.constant([[0.0], [1.0]]), tf.constant([[2.0], [3.0]])))])
+
+# Several thresholds, several classes, along another axis.
+yes, said = np.array([[0.0], [1.0], [1.0]], "float32"), np.array([[0.2], [0.7], [0.4]], "float32")
+for made in (M.Recall, M.Precision, M.TruePositives, M.FalsePositives, M.TrueNegatives, M.FalseNegatives):
+    many = made(thresholds=[0.1, 0.3, 0.5])
+    many.update_state(yes, said)
+    check(made.__name__ + " at several thresholds", np.array(many.result()))
+    many.reset_state()
+    check(made.__name__ + " after a reset", np.array(many.result()))
+check("one threshold", M.Precision(thresholds=0.6)(yes, said))
+check("two classes", M.IoU(3, [0, 2])([0, 1, 2, 2], [0, 2, 2, 1]))
+check("two of two", M.BinaryIoU([0, 1], 0.5)(yes, said))
+check("along the first axis", M.CosineSimilarity(axis=0)(yes, said))
