@@ -222,9 +222,8 @@ void sn_process_measure(const snug_io *io, const snug_engine *e, sn_process_tabl
 /* Of the code that kernels may make at most, what they make, and keep on the C heap: measured from
  * a thirteenth to a third. */
 #define CODE_PART 12
-/* Left free in a new band for what nobody foresaw (twice that in large processes), and in one that
- * is kept. Measured: the command takes up to 0.8 MiB more than expected (tests/cli/test_held*). */
-#define RESERVE_BYTES       ((size_t)2 << 20)
+/* Left free in a band that is kept, for what nobody foresaw. Measured: the command takes up to
+ * 0.8 MiB more than expected (tests/cli/test_held*). */
 #define LEAST_RESERVE_BYTES ((size_t)1 << 20)
 #define LARGE_PROCESS_BYTES ((size_t)24 << 20)
 
@@ -246,31 +245,40 @@ static size_t page_bytes_to_come(const snug_engine *e, bool makes_code) {
     return (ran ? 0 : FIRST_STEPS_BYTES) + (makes_code ? ONEDNN_BYTES : 0);
 }
 
-static size_t reserve_times(size_t expected) {
-    return expected > LARGE_PROCESS_BYTES ? 2 : 1;
+/* Where the system puts a program moves what is expected by up to 1.2 MiB from run to run: it
+ * brings in large pieces of code at once where they do not cross a boundary of 2 MiB. So bands end,
+ * at 7.5, 11.5 and 15.5 MiB, where the command with its 9 to 10.5, or 13 to 14.5 before its first
+ * oneDNN kernel, is far from an end and from what spare_band() may give; those of large processes,
+ * at 37 and 45, where Python with its 40 to 41 is. */
+typedef struct {
+    size_t width, end; /* of each band: at a multiple of the width and so much */
+    size_t reserve;    /* above the end */
+} bands;
+
+static bands bands_of(size_t expected) {
+    static const bands small = {SN_PROCESS_BAND, (size_t)7 << 19, (size_t)2 << 20},
+                       large = {2 * SN_PROCESS_BAND, (size_t)5 << 20, (size_t)4 << 20};
+    return expected > LARGE_PROCESS_BYTES ? large : small;
 }
 
-/* The band that holds `expected`, and the reserve, most of it above. Where the system puts a
- * program moves `expected` by up to 1.2 MiB from run to run: it brings in large pieces of code at
- * once where they do not cross a boundary of 2 MiB. So bands end, at 7.5, 11.5 and 15.5 MiB, where
- * the command with its 9 to 10.5, or 13 to 14.5 before its first oneDNN kernel, is far from an end
- * and from what spare_band() may give. The one there is stays while it has some room left, and is
- * not two bands too wide: a plan must not change because a few pages did. */
+/* The band that holds `expected`, with its reserve. The one there is stays while it has some room
+ * left, and is not two bands too wide: a plan must not change because a few pages did. */
 static bool find_band(snug_engine *e, size_t expected) {
-    const size_t times = reserve_times(expected), width = times * SN_PROCESS_BAND;
-    const size_t below = times * RESERVE_BYTES / 4, above = times * RESERVE_BYTES - below;
+    const bands b = bands_of(expected);
     size_t band = 0;
-    if (!sn_size_align(expected + below, width, &band) || !sn_size_add(band, above, &band))
+    if (!sn_size_align(expected + b.width - b.end, b.width, &band) ||
+        !sn_size_add(band, b.reserve, &band))
         return false;
-    if (expected + LEAST_RESERVE_BYTES > e->process_band || band + width < e->process_band)
+    band -= b.width - b.end;
+    if (expected + LEAST_RESERVE_BYTES > e->process_band || band + b.width < e->process_band)
         e->process_band = band;
     return true;
 }
 
-/* What the band before has less, where it holds `expected`, too; else 0. */
+/* What the band before has less, where it holds `expected` with half of its reserve; else 0. */
 static size_t spare_band(const snug_engine *e, size_t expected) {
-    const size_t width = reserve_times(expected) * SN_PROCESS_BAND;
-    return expected + LEAST_RESERVE_BYTES + width <= e->process_band ? width : 0;
+    const bands b = bands_of(expected);
+    return expected + b.reserve / 2 + b.width <= e->process_band ? b.width : 0;
 }
 
 /* Counted now, less what of the ledger is resident. No walk over the mappings: this is asked for
