@@ -321,7 +321,7 @@ static void test_bad_settings_are_refused_and_change_nothing(void **state) {
     refuse(n, "Dense", "units=1.5", SNUG_E_INVALID, "not a whole number");
     refuse(n, "Dense", "units", SNUG_E_INVALID, "key=value");
     refuse(n, "Dense", "units=3 activation=rilu", SNUG_E_UNSUPPORTED,
-           "'rilu' is not known; there are linear, relu");
+           "'rilu' is not known; did you mean relu? There are linear, relu");
     refuse(n, "Dense", "units=3 bias_initializer=orthogonal", SNUG_E_SHAPE, "makes matrices");
     refuse(n, "Dense", "units=3 kernel_regularizer=l3", SNUG_E_UNSUPPORTED, "l1, l2, l1_l2");
     refuse(n, "Dense", "units=3 kernel_regularizer=l2:l1=1", SNUG_E_INVALID, "it has l2");

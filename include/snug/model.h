@@ -60,6 +60,12 @@ typedef struct {
 } snug_compile;
 SNUG_API SNUG_CHECKED snug_status snug_model_compile(snug_model *model, const snug_compile *compile,
                                                      snug_error *err);
+/* snug_model_load_shaped for a file whose compile settings Snug may not know, such as a loss that
+ * is Python code: what is given here counts instead where the file's own are refused. */
+SNUG_API SNUG_CHECKED snug_status snug_model_load_with(snug_engine *engine, const char *path,
+                                                       const char *shapes,
+                                                       const snug_compile *instead,
+                                                       snug_model **out, snug_error *err);
 SNUG_API SNUG_CHECKED snug_status snug_model_set_learning_rate(snug_model *model, double rate,
                                                                snug_error *err);
 SNUG_API double snug_model_learning_rate(const snug_model *model);

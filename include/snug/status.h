@@ -28,7 +28,7 @@ extern "C" {
 #define SNUG_STATUS_MAP(X)                                                                         \
     X(OK, 0, "ok")                                                                                 \
     X(E_INVALID, 2, "a wrong argument or a call out of order")                                     \
-    X(E_SHAPE, 2, "shapes or dtypes do not fit together")                                          \
+    X(E_SHAPE, 4, "shapes or dtypes do not fit together")                                          \
     X(E_UNSUPPORTED, 1, "known, but not built yet")                                                \
     X(E_MEMORY, 1, "the allocator had no memory")                                                  \
     X(E_BUDGET, 3, "does not fit the budget")                                                      \

@@ -126,9 +126,10 @@ snug_status snug_bytes_parse(const char *text, size_t *bytes, snug_error *err) {
                        p, text);
     const unsigned __int128 fraction = (unsigned __int128)d.numerator * unit->bytes / d.denominator;
     if (overflow || d.whole > (SIZE_MAX - fraction) / unit->bytes)
-        return sn_fail(err, SNUG_E_OVERFLOW,
-                       "'%.64s' is more than the %zu bytes of the address space", text,
-                       (size_t)SIZE_MAX);
+        return sn_fail(err, SNUG_E_INVALID,
+                       "'%.64s' is more than the %zu bytes of the address space; give a size "
+                       "like 512MiB",
+                       text, (size_t)SIZE_MAX);
     *bytes = (size_t)(d.whole * unit->bytes + fraction);
     return SNUG_OK;
 }

@@ -88,6 +88,17 @@ static const memory_row memory_rows[] = {
     {0x958458f6, "hugetlbfs"},
 };
 
+/* What files cannot be made in is told before a plan counts on it. No blocks: /proc and its like.
+ */
+static int check_writable(const char *path, const struct statfs *fs) {
+    struct stat st;
+    if (stat(path, &st) != 0)
+        return -errno;
+    if (!S_ISDIR(st.st_mode))
+        return -ENOTDIR;
+    return access(path, W_OK | X_OK) != 0 ? -errno : fs->f_blocks == 0 ? -ENOSPC : 0;
+}
+
 static int system_folder(void *ctx, const char *path, snug_io_folder *out) {
     (void)ctx;
     struct statfs st;
@@ -95,8 +106,9 @@ static int system_folder(void *ctx, const char *path, snug_io_folder *out) {
     do {
         rc = statfs(path, &st);
     } while (rc != 0 && errno == EINTR);
+    rc = rc != 0 ? -errno : check_writable(path, &st);
     if (rc != 0)
-        return -errno;
+        return rc;
     const uint64_t unit = (uint64_t)st.f_frsize, room = (uint64_t)st.f_bavail;
     const bool countless = unit > 0 && room > (uint64_t)INT64_MAX / unit;
     *out = (snug_io_folder){.free_bytes = countless ? INT64_MAX : (int64_t)(room * unit)};

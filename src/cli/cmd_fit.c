@@ -210,7 +210,7 @@ snug_status cmd_fit(cli *c, snug_error *err) {
     if (status == SNUG_OK)
         status = check_outputs(c, err);
     if (status == SNUG_OK)
-        status = cli_load_model(c, &m, err);
+        status = cli_load_model(c, true, &m, err);
     if (status == SNUG_OK && cli_given(c, OPT_plan))
         status = snug_model_pin_plan(m, j.options.batch, c->args.text[OPT_plan], err);
     if (status == SNUG_OK && (cli_given(c, OPT_budget) || cli_given(c, OPT_plan)))

@@ -5,26 +5,46 @@
 #include <errno.h>
 #include <string.h>
 
+#define MAX_BATCH (INT64_C(1) << 40) /* of a plan; there, sizes of most models can still be told   \
+                                      */
+
+typedef struct {
+    FILE *file;
+    const char *path;
+} page_file;
+
+static snug_status fail_page(const char *path, snug_error *err) {
+    return cli_fail(err, SNUG_E_IO, "cannot write '%s': %s; choose another path", path,
+                    strerror(errno));
+}
+
 static snug_status write_file(void *ctx, const char *text, size_t n, snug_error *err) {
-    if (fwrite(text, 1, n, ctx) == n)
-        return SNUG_OK;
-    return cli_fail(err, SNUG_E_IO, "cannot write: %s", strerror(errno));
+    const page_file *f = ctx;
+    return fwrite(text, 1, n, f->file) == n ? SNUG_OK : fail_page(f->path, err);
 }
 
 typedef snug_status (*page_fn)(snug_model *m, const snug_plan_request *request,
                                const snug_writer *out, snug_error *err);
 
+/* As all outputs: "PATH.tmp" first, so that the name never holds half a file. */
 static snug_status write_page(snug_model *m, const snug_plan_request *request, page_fn write,
                               const char *path, snug_error *err) {
-    FILE *file = fopen(path, "w");
-    if (!file)
-        return cli_fail(err, SNUG_E_IO, "cannot write %s: %s", path, strerror(errno));
-    const snug_writer writer = {file, write_file};
+    char tmp[1100];
+    if ((size_t)snprintf(tmp, sizeof tmp, "%s.tmp", path) >= sizeof tmp)
+        return cli_fail(err, SNUG_E_IO, "the path %.80s... is too long to write to", path);
+    page_file f = {fopen(tmp, "w"), path};
+    if (!f.file)
+        return fail_page(path, err);
+    const snug_writer writer = {&f, write_file};
     snug_status status = write(m, request, &writer, err);
-    if (fclose(file) != 0 && status == SNUG_OK)
-        status = cli_fail(err, SNUG_E_IO, "cannot write %s: %s", path, strerror(errno));
+    if (fclose(f.file) != 0 && status == SNUG_OK)
+        status = fail_page(path, err);
+    if (status == SNUG_OK && rename(tmp, path) != 0)
+        status = fail_page(path, err);
     if (status == SNUG_OK)
         fprintf(stderr, "wrote %s\n", path);
+    else
+        remove(tmp);
     return status;
 }
 
@@ -55,9 +75,9 @@ snug_status cmd_plan(cli *c, snug_error *err) {
                                  .quick = cli_given(c, OPT_quick),
                                  .class_weight = c->args.text[OPT_class_weight]};
     const int style = c->style | (cli_given(c, OPT_verbose) ? SNUG_REPORT_STEPS : 0);
-    snug_status status = cli_integer(c, OPT_batch, 1, INT64_MAX, &request.batch, err);
+    snug_status status = cli_integer(c, OPT_batch, 1, MAX_BATCH, &request.batch, err);
     if (status == SNUG_OK)
-        status = cli_load_model(c, &m, err);
+        status = cli_load_model(c, request.train, &m, err);
     if (status == SNUG_OK)
         status = find_weights(c, m, weights, &request, err);
     if (cli_given(c, OPT_data)) /* the share that fit --data gives them */
@@ -75,7 +95,7 @@ snug_status cmd_plan(cli *c, snug_error *err) {
 
 snug_status cmd_summary(cli *c, snug_error *err) {
     snug_model *m = NULL;
-    snug_status status = cli_load_model(c, &m, err);
+    snug_status status = cli_load_model(c, false, &m, err);
     if (status == SNUG_OK)
         status = snug_report_summary(m, c->style, &cli_stdout, err);
     snug_model_destroy(m);

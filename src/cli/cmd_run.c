@@ -24,11 +24,13 @@ static snug_status open_job(cli *c, run_job *j, snug_model **m, snug_error *err)
     static const cli_data_options ids = {OPT_x, OPT_y, OPT_sample_weight};
     snug_status status = cli_integer(c, OPT_batch, 1, INT64_MAX, &j->options.batch, err);
     if (status == SNUG_OK)
-        status = cli_load_model(c, m, err);
+        status = cli_load_model(c, !j->predicts, m, err);
     if (status == SNUG_OK && cli_given(c, OPT_data))
         status = open_pipeline(c, *m, j, err);
     else if (status == SNUG_OK)
         status = cli_open_data(c, *m, ids, &j->data, err);
+    if (status == SNUG_OK)
+        cli_note_weights(c, *m);
     j->options.data = cli_given(c, OPT_data) ? NULL : &j->data.data;
     cli_catch_interrupt();
     progress_init(&j->bar, c, NULL);

@@ -4,10 +4,10 @@
 #include <string.h>
 
 #define O(id) (1ull << OPT_##id)
-#define MODEL_OPTIONS                                                                              \
-    (O(optimizer) | O(loss) | O(loss_weights) | O(metrics) | O(weighted_metrics) | O(seed) |       \
-     O(dtype) | O(weights) | O(input_shape) | O(budget) | O(spill) | O(device) | O(host_budget) |  \
-     O(exact))
+#define COMPILE_OPTIONS                                                                            \
+    (O(optimizer) | O(loss) | O(loss_weights) | O(metrics) | O(weighted_metrics))
+#define MODEL_OPTIONS (O(seed) | O(dtype) | O(weights) | O(input_shape))
+#define RUN_OPTIONS   (MODEL_OPTIONS | O(budget) | O(spill) | O(device) | O(host_budget) | O(exact))
 
 #define RECIPES                                                                                    \
     "Recipes are data that cost no file: zeros:SHAPE, constant:SHAPE@VALUE, normal:SHAPE@SEED,\n"  \
@@ -24,24 +24,25 @@ const cli_command cli_commands[] = {
     {"plan", "MODEL", 1, 1, "what a step will use, before it runs: peak, by category, by layer",
      MODELS, "plan model.json --batch 64 --train --budget 512MiB",
      O(batch) | O(train) | O(data) | O(sample_weight) | O(class_weight) | O(verbose) | O(curve) |
-         O(quick) | O(best) | O(html) | O(save_plan) | MODEL_OPTIONS,
+         O(quick) | O(best) | O(html) | O(save_plan) | COMPILE_OPTIONS | RUN_OPTIONS,
      cmd_plan},
     {"fit", "MODEL", 1, 1, "train a model on data", MODELS SEVERAL PIPELINES RECIPES,
      "fit model.json --x x_train.npy --y y_train.npy --epochs 5 --save w.safetensors",
      O(x) | O(y) | O(val_x) | O(val_y) | O(sample_weight) | O(val_sample_weight) | O(class_weight) |
          O(data) | O(map) | O(augment) | O(buffer) | O(epochs) | O(batch) | O(validation_split) |
          O(shuffle) | O(save) | O(save_best) | O(patience) | O(reduce_rate) | O(csv) | O(memory) |
-         O(plan) | MODEL_OPTIONS,
+         O(plan) | COMPILE_OPTIONS | RUN_OPTIONS,
      cmd_fit},
     {"evaluate", "MODEL", 1, 1, "loss and metrics on data", MODELS SEVERAL RECIPES,
      "evaluate model.json --weights w.safetensors --x x_test.npy --y y_test.npy",
-     O(x) | O(y) | O(data) | O(map) | O(sample_weight) | O(batch) | O(memory) | MODEL_OPTIONS,
+     O(x) | O(y) | O(data) | O(map) | O(sample_weight) | O(batch) | O(memory) | COMPILE_OPTIONS |
+         RUN_OPTIONS,
      cmd_evaluate},
     {"predict", "MODEL", 1, 1, "outputs for inputs",
      MODELS SEVERAL
      "--data DIR predicts all pictures in it and below, sorted by name; --data X rows.\n" RECIPES,
      "predict model.json --weights w.safetensors --x x_test.npy --out y.npy",
-     O(x) | O(data) | O(map) | O(out) | O(batch) | O(memory) | MODEL_OPTIONS, cmd_predict},
+     O(x) | O(data) | O(map) | O(out) | O(batch) | O(memory) | RUN_OPTIONS, cmd_predict},
     {"summary", "MODEL", 1, 1, "the layers, as Keras prints them", MODELS, "summary model.json",
      MODEL_OPTIONS, cmd_summary},
     {"inspect", "FILE", 1, 1, "what is in a model, weights or array file",

@@ -6,12 +6,22 @@
 #include <string.h>
 #include <unistd.h>
 
+static snug_compile compile_of(const cli *c) {
+    return (snug_compile){.optimizer = c->args.text[OPT_optimizer],
+                          .loss = c->args.text[OPT_loss],
+                          .metrics = c->args.text[OPT_metrics],
+                          .loss_weights = c->args.text[OPT_loss_weights],
+                          .weighted_metrics = c->args.text[OPT_weighted_metrics]};
+}
+
+/* A name that the library does not know is, in an option, a wrong argument. */
+static snug_status apply_compile(const cli *c, snug_model *m, snug_error *err) {
+    const snug_compile compile = compile_of(c);
+    const snug_status status = snug_model_compile(m, &compile, err);
+    return status == SNUG_E_UNSUPPORTED ? SNUG_E_INVALID : status;
+}
+
 static snug_status apply_options(cli *c, snug_model *m, snug_error *err) {
-    const snug_compile compile = {.optimizer = c->args.text[OPT_optimizer],
-                                  .loss = c->args.text[OPT_loss],
-                                  .metrics = c->args.text[OPT_metrics],
-                                  .loss_weights = c->args.text[OPT_loss_weights],
-                                  .weighted_metrics = c->args.text[OPT_weighted_metrics]};
     const char *dtype = c->args.text[OPT_dtype];
     int64_t seed = 0;
     snug_status status = cli_integer(c, OPT_seed, 0, INT64_MAX, &seed, err);
@@ -22,16 +32,23 @@ static snug_status apply_options(cli *c, snug_model *m, snug_error *err) {
     if (status == SNUG_OK && dtype)
         status = snug_model_set_dtype(m, strcmp(dtype, "f64") == 0 ? SNUG_F64 : SNUG_F32, err);
     if (status == SNUG_OK)
-        status = snug_model_compile(m, &compile, err);
+        status = apply_compile(c, m, err);
     if (status == SNUG_OK && cli_given(c, OPT_weights))
         status = snug_model_load_weights(m, c->args.text[OPT_weights], err);
     return status;
 }
 
-snug_status cli_load_model(cli *c, snug_model **out, snug_error *err) {
+snug_status cli_load_model(cli *c, bool asks, snug_model **out, snug_error *err) {
+    static const snug_compile unused = {.optimizer = "sgd",
+                                        .loss = "mse",
+                                        .metrics = "",
+                                        .loss_weights = "",
+                                        .weighted_metrics = ""};
+    const snug_compile given = compile_of(c);
     snug_model *m;
-    snug_status status = snug_model_load_shaped(c->engine, c->args.operand[0],
-                                                c->args.text[OPT_input_shape], &m, err);
+    snug_status status =
+        snug_model_load_with(c->engine, c->args.operand[0], c->args.text[OPT_input_shape],
+                             asks ? &given : &unused, &m, err);
     if (status != SNUG_OK)
         return status;
     status = apply_options(c, m, err);
@@ -40,6 +57,12 @@ snug_status cli_load_model(cli *c, snug_model **out, snug_error *err) {
     else
         snug_model_destroy(m);
     return status;
+}
+
+void cli_note_weights(const cli *c, const snug_model *m) {
+    if (!cli_given(c, OPT_weights) && snug_model_n_weights(m) > 0)
+        fprintf(stderr,
+                "note: without --weights the model has new weights, which nobody trained\n");
 }
 
 /* --- feeds ------------------------------------------------------------------------------------ */

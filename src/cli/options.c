@@ -145,8 +145,10 @@ static void print_overview(FILE *out) {
         out,
         "\n`snug COMMAND --help` tells the options, `snug --version` the version.\n"
         "Data go to stdout, messages to stderr; --json makes the data JSON.\n"
-        "Exit codes: 0 ok, 1 failed, 2 usage, 3 does not fit, 4 bad input file or data, 5 NaN or\n"
-        "infinity, 6 file or disk, 70 a bug in Snug, 130 stopped by Ctrl-C (weights saved).\n");
+        "Exit codes: 0 ok, 1 not built or no memory, 2 usage, 3 does not fit, 4 bad input file or\n"
+        "data, 5 NaN or infinity, 6 file or disk, 70 a bug in Snug, 130 stopped by Ctrl-C "
+        "(weights\n"
+        "saved).\n");
 }
 
 void cli_print_help(const cli_command *command, FILE *out) {

@@ -326,14 +326,27 @@ static snug_status read_model(snug_engine *e, const json_t *root, const request 
 
 /* Files people take for model JSON. */
 static snug_status check_kind(const char *path, const char *text, size_t n, snug_error *err) {
-    const bool zip = n >= 4 && memcmp(text, "PK\x03\x04", 4) == 0,
-               hdf5 = n >= 4 && memcmp(text, "\x89HDF", 4) == 0;
-    if (!zip && !hdf5)
-        return SNUG_OK;
-    return sn_fail(err, SNUG_E_UNSUPPORTED,
-                   "%s is %s; Snug reads the JSON of the model: open(\"model.json\", "
-                   "\"w\").write(model.to_json())",
-                   path, zip ? "a .keras archive" : "an HDF5 file");
+    static const struct {
+        size_t at;
+        const char *mark, *is;
+        snug_status code;
+    } rows[] = {
+        {0, "PK\x03\x04", "a .keras archive", SNUG_E_UNSUPPORTED},
+        {0, "\x89HDF", "an HDF5 file", SNUG_E_UNSUPPORTED},
+        {0, "\x93NUMPY", "an array (.npy), not a model", SNUG_E_FORMAT},
+        {0, "\x1f\x8b", "packed with gzip, not a model", SNUG_E_FORMAT},
+        {8, "{\"", "weights (safetensors), not a model", SNUG_E_FORMAT}, /* behind its length */
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const size_t length = strlen(rows[i].mark);
+        if (n >= rows[i].at + length && memcmp(text + rows[i].at, rows[i].mark, length) == 0 &&
+            (rows[i].at == 0 || memchr(text, 0, rows[i].at)))
+            return sn_fail(err, rows[i].code,
+                           "%s is %s; Snug reads the JSON of the model: open(\"model.json\", "
+                           "\"w\").write(model.to_json())",
+                           path, rows[i].is);
+    }
+    return SNUG_OK;
 }
 
 static snug_status read_text(snug_engine *e, const char *text, size_t n, const request *q,

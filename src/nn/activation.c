@@ -286,8 +286,7 @@ static snug_status find_activation(const char *text, const activation **out, snu
             return SNUG_OK;
         sn_text_list(list, sizeof list, activations[i].name);
     }
-    return sn_fail(err, SNUG_E_UNSUPPORTED, "activation '%.40s' is not known; there are %s", name,
-                   list);
+    return sn_refuse_name("activation", name, list, err);
 }
 
 sn_value sn_activation(sn_builder *b, const char *text, sn_value x) {

@@ -89,35 +89,13 @@ const sn_layer_class sn_layer_classes[] = {
 #undef ARRAY
 const int sn_n_layer_classes = sizeof sn_layer_classes / sizeof *sn_layer_classes;
 
-/* How many letters must change to make one name from the other, up to 40. */
-static int name_distance(const char *a, const char *b) {
-    enum { MOST = 40 };
-    int row[MOST + 1];
-    const size_t n = strlen(b);
-    if (strlen(a) > MOST || n > MOST)
-        return MOST;
-    for (size_t j = 0; j <= n; j++)
-        row[j] = (int)j;
-    for (size_t i = 0; a[i]; i++) {
-        int before = row[0];
-        row[0] = (int)i + 1;
-        for (size_t j = 0; j < n; j++) {
-            const int above = row[j + 1], swap = before + (a[i] != b[j]);
-            const int step = (above < row[j] ? above : row[j]) + 1;
-            before = above;
-            row[j + 1] = swap < step ? swap : step;
-        }
-    }
-    return row[n];
-}
-
 /* "Conv1D, Conv2D, Conv3D": the known names most like this one, up to five. */
 static void list_near(const char *name, char *list, size_t size) {
     int n = 0;
     list[0] = 0;
     for (int distance = 0; distance < 40 && n < 5; distance++)
         for (int i = 0; i < sn_n_layer_classes && n < 5; i++)
-            if (name_distance(name, sn_layer_classes[i].class_name) == distance) {
+            if (sn_text_distance(name, sn_layer_classes[i].class_name) == distance) {
                 sn_text_list(list, size, sn_layer_classes[i].class_name);
                 n++;
             }

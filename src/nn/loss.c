@@ -455,8 +455,7 @@ snug_status sn_loss_parse(const char *text, sn_loss *out, snug_error *err) {
         char list[700] = "";
         for (int i = 0; i < N_LOSSES; i++)
             sn_text_list(list, sizeof list, losses[i].name);
-        return sn_fail(err, SNUG_E_UNSUPPORTED, "loss '%.40s' is not known; there are %s", l.name,
-                       list);
+        return sn_refuse_name("loss", l.name, list, err);
     }
     sn_text_copy(l.name, sizeof l.name, losses[row].name);
     l.sparse = losses[row].sparse;

@@ -330,12 +330,11 @@ static snug_status check_labels(const sn_metric *m, sn_metric_labels labels, con
 }
 
 static snug_status refuse_metric(const char *name, snug_error *err) {
-    char list[700] = "accuracy";
+    char list[1400] = "accuracy";
     for (int i = 0; i < N_MEANS + sn_n_count_metrics; i++)
         sn_text_list(list, sizeof list, row_at(i)->name);
-    return sn_fail(err, SNUG_E_UNSUPPORTED,
-                   "metric '%.40s' is not known; there are %s, and every loss by its name", name,
-                   list);
+    sn_text_list(list, sizeof list, "and every loss by its name");
+    return sn_refuse_name("metric", name, list, err);
 }
 
 snug_status sn_metric_parse(const char *text, const sn_loss *loss, const snug_type *output,

@@ -404,8 +404,7 @@ static snug_status refuse_name(const char *name, snug_error *err) {
     char list[160] = "";
     for (int i = 0; i < N_OPTIMIZERS; i++)
         sn_text_list(list, sizeof list, rows[i].defaults.name);
-    return sn_fail(err, SNUG_E_UNSUPPORTED, "optimizer '%s' is not known; there are %s", name,
-                   list);
+    return sn_refuse_name("optimizer", name, list, err);
 }
 
 snug_status sn_optimizer_parse(const char *text, sn_optimizer *out, snug_error *err) {

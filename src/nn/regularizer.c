@@ -118,8 +118,7 @@ static snug_status refuse(const rule_row *rows, const char *what, const char *na
     char list[160] = "";
     for (const rule_row *row = rows; row->name; row++)
         sn_text_list(list, sizeof list, row->name);
-    return sn_fail(err, SNUG_E_UNSUPPORTED, "%s '%.40s' is not known; there are %s", what, name,
-                   list);
+    return sn_refuse_name(what, name, list, err);
 }
 
 static snug_status set_axes(const sn_option *o, int rank, uint32_t *axes, snug_error *err) {

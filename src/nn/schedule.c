@@ -214,8 +214,7 @@ snug_status sn_schedule_parse(const char *text, sn_schedule *out, snug_error *er
     for (int i = 0; i < N_SCHEDULES && !row; i++)
         sn_text_list(list, sizeof list, rows[i].defaults.name);
     if (!row)
-        return sn_fail(err, SNUG_E_UNSUPPORTED, "schedule '%s' is not known; there are %s", name,
-                       list);
+        return sn_refuse_name("schedule", name, list, err);
     sn_schedule s = row->defaults;
     memcpy(s.text, text, n + 1);
     sn_option option;

@@ -120,6 +120,50 @@ void sn_text_list(char *text, size_t size, const char *item) {
     snprintf(text + n, size - n, "%s%s", n ? ", " : "", item);
 }
 
+int sn_text_distance(const char *a, const char *b) {
+    enum { MOST = 40 };
+    int row[MOST + 1];
+    const size_t n = strlen(b);
+    if (strlen(a) > MOST || n > MOST)
+        return MOST;
+    for (size_t j = 0; j <= n; j++)
+        row[j] = (int)j;
+    for (size_t i = 0; a[i]; i++) {
+        int before = row[0];
+        row[0] = (int)i + 1;
+        for (size_t j = 0; j < n; j++) {
+            const int above = row[j + 1], swap = before + (a[i] != b[j]);
+            const int step = (above < row[j] ? above : row[j]) + 1;
+            before = above;
+            row[j + 1] = swap < step ? swap : step;
+        }
+    }
+    return row[n];
+}
+
+/* The item most like `name` of "a, b, c", where a third of its letters or less differ; else "". */
+static void find_near(const char *name, const char *list, char *near, size_t size) {
+    int best = 1 + (int)strlen(name) / 3;
+    near[0] = 0;
+    for (const char *at = list; *at; at += strspn(at, ", ")) {
+        char item[48];
+        const size_t n = strcspn(at, ",");
+        snprintf(item, sizeof item, "%.*s", (int)n, at);
+        const int distance = sn_text_distance(name, item);
+        if (distance <= best && sn_text_copy(near, size, item))
+            best = distance - 1;
+        at += n;
+    }
+}
+
+snug_status sn_refuse_name(const char *what, const char *name, const char *list, snug_error *err) {
+    char near[48];
+    find_near(name, list, near, sizeof near);
+    return sn_fail(err, SNUG_E_UNSUPPORTED, "%s '%.40s' is not known; %s%s%s %s", what, name,
+                   near[0] ? "did you mean " : "", near, near[0] ? "? There are" : "there are",
+                   list);
+}
+
 bool sn_text_copy(char *to, size_t size, const char *from) {
     const size_t n = strlen(from);
     if (n >= size)

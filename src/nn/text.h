@@ -34,6 +34,10 @@ bool sn_text_flag(const char *text, bool *out);
 bool sn_same_name(const char *a, const char *b);
 /* Appends ", item" (", " only when text is not empty) and cuts at size. */
 void sn_text_list(char *text, size_t size, const char *item);
+/* How many letters must change to make one name from the other, up to 40. */
+int sn_text_distance(const char *a, const char *b);
+/* "loss 'hubber' is not known; did you mean huber? There are ..."; list is one of sn_text_list. */
+snug_status sn_refuse_name(const char *what, const char *name, const char *list, snug_error *err);
 /* Whether `word` is one of the words of `list`, which spaces part. */
 bool sn_text_has(const char *list, const char *word);
 /* Copies; false when it does not fit. */

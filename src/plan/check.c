@@ -19,9 +19,8 @@
 
 enum { N_LANES = SN_MAX_DEVICES * SN_N_QUEUES, N_OPERANDS = SN_MAX_IN + SN_MAX_OUT + 1 };
 enum { TOKENS = SN_MAX_MEMORIES }; /* a memory of ours: a byte per MAYFAIL node, written by it */
-#define ALL_ROWS   INT64_MAX
-#define NOWHERE    SIZE_MAX
-#define MAX_REPEAT (INT64_C(1) << 20) /* no plan needs more, and no text may keep us busy */
+#define ALL_ROWS INT64_MAX
+#define NOWHERE  SIZE_MAX
 
 /* What a span of bytes holds: bytes of a root, of whose sum `done` rows are added (0: nothing). */
 typedef struct {
@@ -357,7 +356,8 @@ static snug_status replay(checker *c) {
         for (int lane = 0; lane < N_LANES; lane++)
             memcpy(c->know[lane], c->now, sizeof c->now);
         if (s->kind == SN_STEP_REPEAT) {
-            REQUIRE(s->repeat > 0 && s->repeat <= MAX_REPEAT && s->last > 0 && s->last <= s->rows,
+            REQUIRE(s->repeat > 0 && s->repeat <= SN_MAX_SLICES && s->last > 0 &&
+                        s->last <= s->rows,
                     "is a bad block");
             c->block = s;
         } else if (++c->iteration < c->block->repeat) {

@@ -108,13 +108,19 @@ static int64_t rows_of(int64_t extent, int64_t slices) {
     return (extent + slices - 1) / slices;
 }
 
-/* 1, 2, 3, 4, 6, 8, 12, 16, ..., and every row alone, but none with the rows of the one before; 0:
- * no more. */
+/* Every row alone; of a batch of more rows as many slices as a plan may have. */
+static int64_t most_slices(int64_t extent) {
+    return extent < SN_MAX_SLICES ? extent : SN_MAX_SLICES;
+}
+
+/* 1, 2, 3, 4, 6, 8, 12, 16, ..., and the most, but none with the rows of the one before; 0: no
+ * more. */
 static int64_t next_slices(int64_t extent, int64_t k) {
+    const int64_t most = most_slices(extent);
     int64_t next = k;
-    while (next < extent && rows_of(extent, next) == rows_of(extent, k))
+    while (next < most && rows_of(extent, next) == rows_of(extent, k))
         next = next < 3 ? next + 1 : (next & (next - 1)) == 0 ? next + next / 2 : next / 3 * 4;
-    return k >= extent ? 0 : next < extent ? next : extent;
+    return k >= most ? 0 : next < most ? next : most;
 }
 
 /* What needs no recomputation. Numbers stand in the order of their seconds. */
@@ -330,14 +336,14 @@ static snug_status rank_bottom(sn_family *f, ranking *r, ladder *l, snug_error *
     const sn_split *const split = &f->cuts[0].split;
     uint32_t smallest = 0;
     if (split->extent > 1)
-        SNUG_TRY(rank_floor(f, split->extent, r, err));
+        SNUG_TRY(rank_floor(f, most_slices(split->extent), r, err));
     if (split->n_blocks > 2) /* the others are not lower, and take long */
         return rank_below(f, r, l->numbers, l->n, err);
     for (uint32_t i = 1; i < l->n; i++)
         if (l->numbers[i].bound < l->numbers[smallest].bound)
             smallest = i;
     const int64_t slices = l->n > 0 ? l->numbers[smallest].slices : 1;
-    if (slices > 1 && slices < split->extent)
+    if (slices > 1 && slices < most_slices(split->extent))
         SNUG_TRY(rank_floor(f, slices, r, err));
     return rank_floor(f, 1, r, err);
 }
@@ -691,8 +697,8 @@ static snug_status choose_sliced(sn_family *f, const sn_plan_options *o, snug_er
     SNUG_TRY(sn_family_cuts(f, o->part_bytes > 0 ? o->part_bytes : SIZE_MAX, err));
     if (f->n_cuts == 0 || (o->part_bytes > 0 && f->n_cuts == 1))
         return sn_fail(err, SNUG_E_INVALID, "plan: no axis of this graph can be sliced");
-    const int64_t extent = f->cuts[0].split.extent;
-    const sn_member m = {.slices = o->slices < extent ? o->slices : extent,
+    const int64_t most = most_slices(f->cuts[0].split.extent);
+    const sn_member m = {.slices = o->slices < most ? o->slices : most,
                          .limit = o->arena_bytes ? o->arena_bytes : SIZE_MAX,
                          .cut = o->part_bytes > 0};
     SNUG_TRY(try_member(f, m, 0, &height, err));

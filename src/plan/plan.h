@@ -51,6 +51,7 @@
 #define SN_FILE_MEMORY_BYTES (SN_SPILL_MEMORY_BYTES + ((size_t)2 << 20))
 #define SN_MAX_DEVICES       4
 #define SN_MAX_MEMORIES      8
+#define SN_MAX_SLICES        (INT64_C(1) << 20) /* a text of more must not keep the checker busy */
 
 /* Where (a part of) a value lies while a step runs. Inside a repeat block iteration i works on rows
  * [first + i * rows, ...) of axis `axis` of the value, at offset + i * stride. `rows` is a multiple

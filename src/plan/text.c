@@ -169,9 +169,11 @@ typedef struct {
 } parser;
 
 static void refuse(parser *r, const char *expected) {
+    const size_t word = strcspn(expected, "\n"), left = strcspn(r->at, "\n");
     if (r->status == SNUG_OK)
-        r->status = sn_fail(r->err, SNUG_E_FORMAT, "plan text, line %d: expected %s before '%.20s'",
-                            r->line, expected, r->at);
+        r->status =
+            sn_fail(r->err, SNUG_E_FORMAT, "plan text, line %d: expected %.*s before '%.*s'",
+                    r->line, (int)word, expected, left < 20 ? (int)left : 20, r->at);
 }
 
 static void failed(parser *r, snug_status st) {

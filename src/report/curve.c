@@ -26,30 +26,68 @@ static bool spills(const sn_curve *c) {
     return any;
 }
 
+/* Of two rows that look alike the slower one says nothing, unless it is the floor. */
+static bool is_shown(const sn_curve *c, size_t i, size_t before) {
+    const size_t above = c->points[before].budget_bytes, here = c->points[i].budget_bytes;
+    return i == 0 || i + 1 == c->n || above - here > above / 1000;
+}
+
+/* The budget that was asked for beside the curve, 0: none. A card's is what it has free. */
+static size_t budget_of(const snug_model *m, const snug_plan_request *r) {
+    return sn_gpu_of(m->target) ? 0
+           : r->budget_bytes    ? r->budget_bytes
+                                : snug_budget_bytes(m->engine);
+}
+
+static snug_status say_point(const snug_curve_point *p, const sn_curve *c, const snug_writer *w,
+                             snug_error *err) {
+    char bytes[32], seconds[32];
+    SNUG_TRY(sn_say(w, err, "  %12s %8lld %8zu %12s %9.2fx",
+                    snug_bytes_print(p->budget_bytes, bytes, sizeof bytes), (long long)p->slices,
+                    p->n_steps, sn_seconds_print(p->step_seconds, seconds, sizeof seconds),
+                    p->step_seconds / c->points[0].step_seconds));
+    if (p->spilled_bytes > 0)
+        return sn_say(w, err, " %14s", snug_bytes_print(p->spilled_bytes, bytes, sizeof bytes));
+    return SNUG_OK;
+}
+
+/* Behind the rows: what the budget that was given takes of them. */
+static snug_status say_end(const sn_curve *c, size_t budget, const snug_writer *w,
+                           snug_error *err) {
+    char bytes[32];
+    SNUG_TRY(sn_say(w, err,
+                    "\n  The first row is the step without a limit; below the last one "
+                    "nothing fits.\n"));
+    if (budget == 0 || c->points[c->n - 1].budget_bytes <= budget)
+        return SNUG_OK;
+    return sn_say(w, err, "  %s are less: the step does not fit there.\n",
+                  snug_bytes_print(budget, bytes, sizeof bytes));
+}
+
 static snug_status say_table(const snug_model *m, const snug_plan_request *r, const sn_curve *c,
                              const snug_writer *w, snug_error *err) {
     const char *const where = sn_gpu_of(m->target) ? "    on the host" : "      in a file";
-    char name[96], bytes[32], seconds[32];
+    const size_t budget = budget_of(m, r);
+    size_t shown = 0;
+    bool marked = budget == 0;
+    char name[96], bytes[32];
     SNUG_TRY(sn_say(w, err, "Budgets for \"%s\", batch %lld, %s\n\n",
                     sn_plain_text(snug_model_name(m), name, sizeof name), (long long)r->batch,
                     r->train ? "a training step" : "prediction"));
     SNUG_TRY(sn_say(w, err, "  %12s %8s %8s %12s %10s%s\n", "budget", "slices", "steps",
                     "step time", "slowdown", spills(c) ? where : ""));
     for (size_t i = 0; i < c->n; i++) {
-        const snug_curve_point *p = &c->points[i];
-        SNUG_TRY(sn_say(w, err, "  %12s %8lld %8zu %12s %9.2fx",
-                        snug_bytes_print(p->budget_bytes, bytes, sizeof bytes),
-                        (long long)p->slices, p->n_steps,
-                        sn_seconds_print(p->step_seconds, seconds, sizeof seconds),
-                        p->step_seconds / c->points[0].step_seconds));
-        if (p->spilled_bytes > 0)
-            SNUG_TRY(
-                sn_say(w, err, " %14s", snug_bytes_print(p->spilled_bytes, bytes, sizeof bytes)));
+        const bool takes = !marked && c->points[i].budget_bytes <= budget;
+        if (!takes && !is_shown(c, i, shown))
+            continue;
+        SNUG_TRY(say_point(&c->points[i], c, w, err));
+        if (takes)
+            SNUG_TRY(sn_say(w, err, "  <- fits %s", snug_bytes_print(budget, bytes, sizeof bytes)));
         SNUG_TRY(sn_say(w, err, "\n"));
+        marked = marked || takes;
+        shown = i;
     }
-    return sn_say(w, err,
-                  "\n  The first row is the step without a limit; below the last one nothing "
-                  "fits.\n");
+    return say_end(c, budget, w, err);
 }
 
 static snug_status say_json(const snug_model *m, const snug_plan_request *r, const sn_curve *c,

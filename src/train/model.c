@@ -53,8 +53,28 @@ snug_status snug_model_create(snug_engine *engine, const char *name, const snug_
     return create_from(network, out, err);
 }
 
-snug_status snug_model_load_shaped(snug_engine *engine, const char *path, const char *shapes,
-                                   snug_model **out, snug_error *err) {
+/* Settings given instead count where the file's own are refused: a loss that is Python code. */
+static snug_status compile_loaded(snug_model *m, const sn_keras_compile *found,
+                                  const snug_compile *instead, snug_error *err) {
+    snug_compile c = {.optimizer = found->optimizer[0] ? found->optimizer : NULL,
+                      .loss = found->loss[0] ? found->loss : NULL,
+                      .metrics = found->metrics[0] ? found->metrics : NULL,
+                      .loss_weights = found->loss_weights[0] ? found->loss_weights : NULL,
+                      .weighted_metrics =
+                          found->weighted_metrics[0] ? found->weighted_metrics : NULL};
+    const snug_status status = snug_model_compile(m, &c, err);
+    if (status == SNUG_OK || !instead)
+        return status;
+    c.optimizer = instead->optimizer ? instead->optimizer : c.optimizer;
+    c.loss = instead->loss ? instead->loss : c.loss;
+    c.metrics = instead->metrics ? instead->metrics : c.metrics;
+    c.loss_weights = instead->loss_weights ? instead->loss_weights : c.loss_weights;
+    c.weighted_metrics = instead->weighted_metrics ? instead->weighted_metrics : c.weighted_metrics;
+    return snug_model_compile(m, &c, err);
+}
+
+snug_status snug_model_load_with(snug_engine *engine, const char *path, const char *shapes,
+                                 const snug_compile *instead, snug_model **out, snug_error *err) {
     if (!engine || !path || !out)
         return sn_fail(err, SNUG_E_INVALID,
                        "snug_model_load: engine, path and out must not be NULL");
@@ -63,24 +83,25 @@ snug_status snug_model_load_shaped(snug_engine *engine, const char *path, const 
     snug_model *m;
     SNUG_TRY(sn_keras_load_shaped(engine, path, shapes, &network, &found, err));
     SNUG_TRY(create_from(network, &m, err));
-    const snug_compile c = {.optimizer = found.optimizer[0] ? found.optimizer : NULL,
-                            .loss = found.loss[0] ? found.loss : NULL,
-                            .metrics = found.metrics[0] ? found.metrics : NULL,
-                            .loss_weights = found.loss_weights[0] ? found.loss_weights : NULL,
-                            .weighted_metrics =
-                                found.weighted_metrics[0] ? found.weighted_metrics : NULL};
-    const snug_status status = snug_model_compile(m, &c, err);
+    const snug_status status = compile_loaded(m, &found, instead, err);
     if (status != SNUG_OK) {
         snug_model_destroy(m);
-        return sn_fail_in(err, status, "compile settings of %s", path);
+        return sn_fail_in(err, status,
+                          "compile settings of %s (--loss, --optimizer and --metrics replace them)",
+                          path);
     }
     *out = m;
     return SNUG_OK;
 }
 
+snug_status snug_model_load_shaped(snug_engine *engine, const char *path, const char *shapes,
+                                   snug_model **out, snug_error *err) {
+    return snug_model_load_with(engine, path, shapes, NULL, out, err);
+}
+
 snug_status snug_model_load(snug_engine *engine, const char *path, snug_model **out,
                             snug_error *err) {
-    return snug_model_load_shaped(engine, path, NULL, out, err);
+    return snug_model_load_with(engine, path, NULL, NULL, out, err);
 }
 
 void snug_model_destroy(snug_model *m) {

@@ -84,12 +84,15 @@ static snug_status check_plan(const snug_model *m, const sn_plan *plan, snug_err
 
 static snug_status parse_plan(snug_model *m, sn_model_step *s, snug_error *err) {
     const sn_device *const devices[1] = {m->target};
+    snug_error why = {SNUG_OK, ""};
     const snug_status status =
-        sn_plan_parse(m->engine, s->graph, m->pinned_text, devices, 1, &s->plan, err);
-    return status == SNUG_OK ? check_plan(m, s->plan, err)
-                             : sn_fail_in(err, status,
-                                          "the plan that was given is of another model, "
-                                          "batch, machine or version");
+        sn_plan_parse(m->engine, s->graph, m->pinned_text, devices, 1, &s->plan, &why);
+    if (status == SNUG_OK)
+        return check_plan(m, s->plan, err);
+    /* What the checker calls a wrong argument came from a file. */
+    return sn_fail(err, status == SNUG_E_INVALID ? SNUG_E_DATA : status,
+                   "the plan that was given is of another model, batch, machine or version: %s",
+                   why.text);
 }
 
 /* Adds to a refusal where the smallest plan is full. */

@@ -119,6 +119,8 @@ class Refusals(Case):
         if os.path.isdir("/dev/shm"):
             self.fails(6, "cannot spill to '/dev/shm'", "it is on tmpfs", "a folder on a disk", args=self.spilling("/dev/shm"))
         self.fails(6, "cannot spill to", "ot a directory", args=self.spilling(self.wide))
+        for path, reason in ((self.wide, "Not a directory"), ("/proc", "No space left")):
+            self.fails(6, f"cannot spill to '{path}'", reason, args=["plan", self.wide, "--budget", "1GiB", "--spill", path])
 
     def test_full_disk_is_told_before_the_first_step(self):
         """A limit on the size of files stands for the disk."""

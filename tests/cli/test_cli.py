@@ -238,11 +238,11 @@ class BadInput(Case):
 
     def test_wrong_shape(self):
         wide = files.npy(self.at("wide.npy"), "<f4", (40, 5), [0] * 200)
-        self.fails(2, "5", "4", args=self.fit_args(x=wide))
+        self.fails(4, "5", "4", args=self.fit_args(x=wide))
         few = files.npy(self.at("few.npy"), "<i4", (39,), [0] * 39)
         self.fails(4, "40", "39", args=self.fit_args(y=few))
         deep = files.npy(self.at("deep.npy"), "<f4", (40, 2, 2), [0] * 160)
-        self.fails(2, "[40,2,2]", args=self.fit_args(x=deep))
+        self.fails(4, "[40,2,2]", args=self.fit_args(x=deep))
 
     def test_wrong_dtype(self):
         labels = files.npy(self.at("labels.npy"), "<f4", (40,), [0] * 40)
@@ -351,7 +351,7 @@ class BadInput(Case):
     def test_weights_of_another_model(self):
         w, other = self.at("w.safetensors"), files.model(self.at("o.json"), 4, [files.dense("hidden", 9), files.dense("out", 3)])
         self.ok(*self.fit_args("--save", w))
-        self.fails(2, "hidden/kernel", "[4,8]", "[4,9]", args=["plan", other, "--weights", w])
+        self.fails(4, "hidden/kernel", "[4,8]", "[4,9]", args=["plan", other, "--weights", w])
         third = files.model(self.at("t.json"), 4, [files.dense("third", 3)])
         self.fails(4, "third/kernel", w, args=["plan", third, "--weights", w])
         os.truncate(w, 50)
@@ -375,6 +375,30 @@ class BadInput(Case):
         path = files.model(self.at("esc.json"), 4, [{"class_name": "Evil\x1b[2J\x07", "config": {}}])
         text = self.fails(1, "Evil?[2J?", args=["plan", path])
         self.assertNotIn("\x07", text)
+
+    def test_files_of_another_kind_are_named(self):
+        w = self.at("kind.safetensors")
+        self.ok(*self.fit_args("--save", w))
+        self.fails(4, self.x + " is an array (.npy), not a model", "to_json()", args=["plan", self.x])
+        self.fails(4, w + " is weights (safetensors), not a model", args=["plan", w])
+        self.fails(4, "expected snug plan 1 before '{", args=self.fit_args("--plan", self.model))
+
+    def test_numbers_that_are_too_large_are_usage(self):
+        self.fails(2, "--batch", "at most 1099511627776", args=["plan", self.model, "--batch", (1 << 63) - 1])
+        self.fails(2, "more than the", "address space", args=["plan", self.model, "--budget", "9" * 30])
+
+    def test_a_batch_of_more_rows_than_a_plan_has_slices(self):
+        """Each row alone would be one more than a plan may have."""
+        r = self.run_snug("plan", self.model, "--batch", (1 << 20) + 1, "--budget", "1MiB", "--quick", "--json")
+        self.assertIn(r.returncode, (0, 3), r.stderr)
+        self.assertLessEqual(json.loads(r.stdout)["slices"], 1 << 20)
+
+    def test_pages_and_plans_are_whole_or_not_there(self):
+        limit = lambda: (signal.signal(signal.SIGXFSZ, signal.SIG_IGN), resource.setrlimit(resource.RLIMIT_FSIZE, (64, 64)))
+        for option in ("--html", "--save-plan"):
+            path = self.at("page" + option)
+            self.fails(6, f"cannot write '{path}'", "File too large", args=["plan", self.model, option, path], preexec_fn=limit)
+            self.assertFalse(os.path.exists(path) or os.path.exists(path + ".tmp"))
 
     def test_archives_say_what_to_do(self):
         path = self.at("m.keras")
@@ -480,7 +504,7 @@ class Json(Case):
             self.assertRegex(tight.stderr, r"plan that was given needs \d+\.\d MiB, the budget is 5\.0 MiB")
             fit[fit.index("--batch") + 1] = "16"
             wrong = subprocess.run(fit, capture_output=True, text=True)
-            self.assertEqual(wrong.returncode, 2, wrong.stderr)
+            self.assertEqual(wrong.returncode, 4, wrong.stderr)
             self.assertIn("of another model, batch, machine or version", wrong.stderr)
 
     def test_budgets_that_are_none(self):
@@ -578,7 +602,10 @@ class Streams(Case):
                                r"Epoch 2/2\n2/2 - ")
         r = self.ok("evaluate", self.model, "--x", self.x, "--y", self.y)
         self.assertRegex(r.stdout, rb"^loss: \S+ - accuracy: \S+\n$")
-        self.assertEqual(r.stderr, b"")
+        self.assertEqual(r.stderr, b"note: without --weights the model has new weights, which nobody trained\n")
+        w = self.at("streams.safetensors")
+        self.ok(*self.fit_args("--save", w))
+        self.assertEqual(self.ok("evaluate", self.model, "--weights", w, "--x", self.x, "--y", self.y).stderr, b"")
         for args in (["plan", self.model], ["summary", self.model], ["inspect", self.x], ["ops"], ["doctor"]):
             self.assertEqual(self.ok(*args).stderr, b"")
 
@@ -692,8 +719,21 @@ class Training(Case):
         r = self.json_of(*self.fit_args("--loss", "categorical_crossentropy", "--metrics", "mae,mse", "--optimizer",
                                         "sgd:lr=0.5,momentum=0.9", y=y))
         self.assertEqual([k for k in r if k in ("mae", "mse", "accuracy")], ["mae", "mse"])
-        self.fails(1, "sparkle", "sgd, adam, adamw, rmsprop", args=self.fit_args("--optimizer", "sparkle"))
-        self.fails(1, "sparkle", "mean_squared_error", args=self.fit_args("--loss", "sparkle"))
+        self.fails(2, "'sparkle' is not known; there are sgd, adam, adamw, rmsprop", args=self.fit_args("--optimizer", "sparkle"))
+        self.fails(2, "sparkle", "mean_squared_error", args=self.fit_args("--loss", "sparkle"))
+        for option, typo, meant in (("--loss", "categorcal_crossentropy", "categorical_crossentropy"), ("--optimizer", "Adan", "adam"),
+                                    ("--metrics", "acuracy", "accuracy"), ("--optimizer", "sgd:lr=cosine_decai(decay_steps=3)", "cosine_decay")):
+            self.fails(2, f"is not known; did you mean {meant}? There are", args=self.fit_args(option, typo))
+
+    def test_a_loss_of_python_code_can_be_replaced_and_is_not_asked_for(self):
+        own = files.model(self.at("own.json"), 4, [files.dense("d", 3)], optimizer="adam", loss="my_loss")
+        out = self.at("own.npy")
+        text = self.fails(1, "compile settings of " + own, "loss 'my_loss' is not known", "--loss", args=["plan", own, "--train"])
+        self.assertNotIn("did you mean", text)
+        self.assertEqual(self.json_of("plan", own, "--train", "--loss", "mse")["train"], True)
+        for args in (["plan", own], ["summary", own], ["predict", own, "--x", self.x, "--out", out]):
+            self.ok(*args)
+        self.fails(2, "predict has no option --loss", args=["predict", own, "--x", self.x, "--out", out, "--loss", "mse"])
 
     def test_best_patience_and_csv(self):
         best, csv = self.at("best.safetensors"), self.at("log.csv")
