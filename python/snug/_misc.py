@@ -25,9 +25,21 @@ class device(contextlib.ContextDecorator):
         self.name = device_name
         self._before = []
 
+    def _check(self, name):
+        """Without soft placement a device that is not there is an error."""
+        from snug import _config
+        kind, _, number = name.upper().rpartition("/")[2].removeprefix("DEVICE:").partition(":")
+        there = [f"{d.device_type}:{d.name.rpartition(':')[2]}" for d in _config.list_logical_devices()]
+        if kind and not any(d == f"{kind}:{number}" or (number in ("", "*") and d.startswith(kind + ":")) for d in there):
+            raise tf.errors.InvalidArgumentError(None, None, f"Could not satisfy device specification '{name}'. "
+                                                 f"enable_soft_placement=0. All available devices {there}")
+
     def __enter__(self):
-        from snug import _C
-        self._before.append(_C.place("CPU" in str(getattr(self.name, "name", self.name)).upper()))
+        from snug import _C, _config
+        name = str(getattr(self.name, "name", self.name or ""))
+        if not _config.get_soft_device_placement():
+            self._check(name)
+        self._before.append(_C.place("CPU" in name.upper()))
         return self
 
     def __exit__(self, *exception):

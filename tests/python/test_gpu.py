@@ -70,6 +70,21 @@ class Gpu(unittest.TestCase):
         self.assertTrue(x.device.endswith("GPU:0") and (x * 2.0).device.endswith("GPU:0"))
         self.assertTrue(tf.Variable(x).device.endswith("GPU:0"))
 
+    def test_without_soft_placement_a_device_must_be_there(self):
+        with tf.device("/GPU:3"):
+            self.assertTrue(tf.constant([1.0]).device.endswith("GPU:0"))
+        tf.config.set_soft_device_placement(False)
+        try:
+            for name in ("/GPU:3", "gpu:1", "/job:localhost/replica:0/task:0/device:TPU:0"):
+                with self.assertRaisesRegex(tf.errors.InvalidArgumentError, "Could not satisfy device specification"):
+                    with tf.device(name):
+                        tf.constant(1.0)
+            for name in ("/GPU:0", "gpu", "/cpu:0", "/device:CPU:0", None, tf.config.list_logical_devices("GPU")[0]):
+                with tf.device(name):
+                    self.assertEqual(float(tf.constant(1.0) + 1), 2)
+        finally:
+            tf.config.set_soft_device_placement(True)
+
     def test_held_tensors_and_variables_lie_on_the_card(self):
         before, host = on_card(), _C.info()["bytes"]
         x = tf.constant(np.ones((512, 512), "f4")) * 2.0
