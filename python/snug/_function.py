@@ -14,6 +14,7 @@ import weakref
 from collections import namedtuple
 
 from snug import _C, _nest, _tape
+from snug._lazy import tf
 from snug._threads import ThreadList
 from snug._types import MakesVariable, Peek, TensorSpec
 
@@ -614,6 +615,12 @@ def _spec_of(value):
     return TensorSpec(value.shape, value.dtype) if _C.is_tensor(value) else None
 
 
+def _as_spec(value):
+    """A tensor stands for its shape and dtype; text is the host's."""
+    is_text = getattr(value, "dtype", None) == tf.string and not isinstance(value, TensorSpec)
+    return TensorSpec(value.shape, value.dtype) if is_text or isinstance(value, _C.Tensor) else value
+
+
 def _called(spec, name):
     return TensorSpec(spec.shape, spec.dtype, spec.name or name) if isinstance(spec, TensorSpec) else spec
 
@@ -624,9 +631,9 @@ class ConcreteFunction:
 
     def __init__(self, function, args, kwargs):
         self._function = function
-        self._specs = args
+        self._specs = tuple(_nest.map_structure(_as_spec, a) if _nest.is_nested(a) else _as_spec(a) for a in args)
         self.name = function._name
-        words = [word for word, _ in function._parameters or ()]
+        self._words = words = [word for word, _ in function._parameters or ()]
         self.structured_input_signature = (tuple(_called(a, words[i]) if i < len(words) else a for i, a in enumerate(args)), dict(kwargs))
         specs = [s for s in _nest.flatten(list(args)) if isinstance(s, TensorSpec)]
         if function._count == 0 and all(s.shape.is_fully_defined() for s in specs):
@@ -688,11 +695,31 @@ class ConcreteFunction:
             trace.drop()
 
     def __call__(self, *args, **kwargs):
-        for spec, value in zip(self._specs, args):
-            if isinstance(spec, TensorSpec) and _C.is_tensor(value) and value.dtype != spec.dtype:
-                raise TypeError(f"cannot compute {self.name} as an input was expected to be a {spec.dtype.name} tensor but is"
-                                f" a {value.dtype.name} tensor")
-        return self._function(*args, **kwargs)
+        bound = []
+        for i, spec in enumerate(self._specs):
+            word = self._words[i] if i < len(self._words) else None
+            if i < len(args):
+                value = args[i]
+            elif word in kwargs:
+                value = kwargs.pop(word)
+            elif any(isinstance(s, TensorSpec) for s in _nest.flatten([spec])):
+                break
+            else:
+                value = spec            # what is no tensor is the signature's
+            bound.append(self._checked(i, spec, value))
+        return self._function(*bound, *args[len(self._specs):], **kwargs)
+
+    def _checked(self, i, spec, value):
+        if isinstance(spec, (bool, int, float, str)) and value != spec:
+            raise TypeError(f"Binding inputs to tf.function failed due to `Can not cast {value!r} to Literal[{spec!r}]`.")
+        if not isinstance(spec, TensorSpec):
+            return value
+        if not _C.is_tensor(value) and getattr(value, "dtype", None) != tf.string:
+            return tf.constant(value) if spec.dtype == tf.string else _fit(value, spec)
+        if value.dtype != spec.dtype:
+            raise tf.errors.InvalidArgumentError(None, None, f"cannot compute {self.name} as input #{i}(zero-based) was expected to be"
+                                                 f" a {spec.dtype.name} tensor but is a {value.dtype.name} tensor")
+        return value
 
 
 def function(func=None, input_signature=None, autograph=True, jit_compile=None, reduce_retracing=False,

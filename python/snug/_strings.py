@@ -257,16 +257,22 @@ def _instead(text, errors, replacement_char):
 
 def unicode_split(input, input_encoding, errors="replace", replacement_char=65533, name=None):  # noqa: A002
     """The characters of one text; of several, rows of several lengths."""
+    rows = _rows_of_texts(input, lambda t: unicode_split(t, input_encoding, errors, replacement_char), tf.string)
+    if rows is not None:
+        return rows
+    characters = _decoded(_single(input, "unicode_split", input_encoding), errors, replacement_char)
+    return StringTensor([c.encode() for c in characters], (len(characters),))
+
+
+def _rows_of_texts(input, one, dtype):  # noqa: A002
+    """Of several texts a ragged tensor of what one gives; None: it is a single text."""
     if hasattr(input, "_slot"):
         raise Peek
     text = _of(input)
-    if text.ndim:
-        from snug._ragged import _list, constant
-        return constant([_list(unicode_split(t, input_encoding, errors, replacement_char)) for t in text._array.ravel()], tf.string)
-    if input_encoding.upper() not in ("UTF-8", "UTF8"):
-        raise tf.errors.UnimplementedError(None, None, f"unicode_split from {input_encoding} is not in Snug; UTF-8 is")
-    characters = _decoded(text.numpy(), errors, replacement_char)
-    return StringTensor([c.encode() for c in characters], (len(characters),))
+    if not text.ndim:
+        return None
+    from snug._ragged import _list, constant
+    return constant([_list(one(t)) for t in text._array.ravel()], dtype)
 
 
 def _single(input, what, encoding="UTF-8"):  # noqa: A002
@@ -314,11 +320,17 @@ def decode_compressed(bytes, compression_type="", name=None):  # noqa: A002
 
 
 def bytes_split(input, name=None):  # noqa: A002
+    rows = _rows_of_texts(input, bytes_split, tf.string)
+    if rows is not None:
+        return rows
     data = _single(input, "bytes_split")
     return StringTensor([bytes([b]) for b in data], (len(data),))
 
 
 def unicode_decode(input, input_encoding, errors="replace", replacement_char=65533, replace_control_characters=False, name=None):  # noqa: A002
+    rows = _rows_of_texts(input, lambda t: unicode_decode(t, input_encoding, errors, replacement_char, replace_control_characters), tf.int32)
+    if rows is not None:
+        return rows
     text = _decoded(_single(input, "unicode_decode", input_encoding), errors, replacement_char, replace_control_characters)
     return tf.constant([ord(c) for c in text], dtype=tf.int32, shape=(len(text),))
 

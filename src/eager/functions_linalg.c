@@ -370,18 +370,53 @@ void sn_fn_unit(sn_fn_call *c) {
 }
 
 /* --- diagonals -------------------------------------------------------------------------------- */
-/* Row vectors [..., n] as matrices with them on the diagonal. */
+/* Rows [..., n] on diagonal k of zeros; `rows` and `columns` are their extents, at least what fits.
+ */
+static sn_value on_diagonal(sn_fn_call *c, sn_value x, int64_t k, int64_t rows, int64_t columns) {
+    snug_type t = sn_fn_type(c, x);
+    const int64_t n = t.dims[t.rank - 1], down = k < 0 ? -k : 0, right = k > 0 ? k : 0;
+    int64_t before[SNUG_MAX_RANK] = {0}, after[SNUG_MAX_RANK] = {0};
+    t.dims[t.rank++] = n;
+    before[t.rank - 2] = down;
+    before[t.rank - 1] = right;
+    after[t.rank - 2] = rows - n - down;
+    after[t.rank - 1] = columns - n - right;
+    const sn_value square = sn_build_band(
+        c->b, sn_build_broadcast_to(c->b, sn_build_expand_dims(c->b, x, -2), &t), 0, 0);
+    const bool alone = rows == n && columns == n;
+    return alone ? square : sn_build_pad(c->b, square, before, after, 0);
+}
+
+/* Row vectors [..., n] as matrices with them on a diagonal. */
 void sn_fn_diag(sn_fn_call *c) {
     const sn_value x = sn_fn_value(c, 0);
-    snug_type t = sn_fn_type(c, x);
+    const snug_type t = sn_fn_type(c, x);
     const int64_t k = sn_fn_int(c, "k");
-    if (t.rank < 1 || t.rank == SNUG_MAX_RANK || k != 0)
-        return sn_fn_refuse(c, SNUG_E_UNSUPPORTED, "diagonal %lld of a tensor with %d axes",
-                            (long long)k, t.rank);
-    t.dims[t.rank] = t.dims[t.rank - 1];
-    t.rank++;
-    const sn_value rows = sn_build_expand_dims(c->b, x, -2);
-    c->out[0] = sn_build_band(c->b, sn_build_broadcast_to(c->b, rows, &t), 0, 0);
+    if (t.rank < 1 || t.rank == SNUG_MAX_RANK)
+        return sn_fn_refuse(c, SNUG_E_UNSUPPORTED, "the diagonal of a tensor with %d axes", t.rank);
+    const int64_t n = t.dims[t.rank - 1], tall = n + (k < 0 ? -k : 0), wide = n + (k > 0 ? k : 0);
+    const int64_t rows = sn_fn_given(c, "num_rows") ? sn_fn_int(c, "num_rows") : -1,
+                  columns = sn_fn_given(c, "num_cols") ? sn_fn_int(c, "num_cols") : -1;
+    /* Without one of them what is asked for is square, or as small as it can be. */
+    const int64_t side = tall > wide ? tall : wide,
+                  m = rows > 0      ? rows
+                      : columns > 0 ? tall
+                                    : side,
+                  l = columns > 0 ? columns
+                      : rows > 0  ? wide
+                                  : side;
+    if (m < tall || l < wide || (m > tall && l > wide))
+        return sn_fn_refuse(c, SNUG_E_INVALID,
+                            "%lld rows and %lld columns for %lld numbers on diagonal %lld",
+                            (long long)m, (long long)l, (long long)n, (long long)k);
+    c->out[0] = on_diagonal(c, x, k, m, l);
+    const double other = sn_fn_real(c, "padding_value");
+    if (other != 0 && !sn_fn_failed(c)) {
+        const sn_value on = on_diagonal(c, sn_build_fill(c->b, &t, 1), k, m, l);
+        const sn_value zero = sn_build_scalar(c->b, t.dtype, 0);
+        c->out[0] = sn_build_select(c->b, sn_build_equal(c->b, on, zero),
+                                    sn_fn_like(c, c->out[0], other), c->out[0]);
+    }
 }
 
 /* x with two axes at the end. */

@@ -185,9 +185,14 @@ def is_variable_initialized(variable):
     return None
 
 
-def while_loop(cond, body, loop_vars, *args, **kwargs):
+def while_loop(cond, body, loop_vars, shape_invariants=None, parallel_iterations=10, back_prop=True, swap_memory=False, name=None,
+               maximum_iterations=None, return_same_structure=False):
+    """A loop of one variable gives that alone."""
     from snug import _flow
-    return in_graph(_flow.while_loop)(cond, body, loop_vars)
+    made = in_graph(_flow.while_loop)(cond, body, loop_vars, maximum_iterations=maximum_iterations)
+    if not isinstance(made, (list, tuple)):
+        return made
+    return made[0] if len(made) == 1 and not return_same_structure else type(loop_vars)(made)
 
 
 def where(condition, x=None, y=None, name=None):

@@ -260,3 +260,33 @@ def ctc_decode(y_pred, input_length, greedy=True, beam_width=100, top_paths=1):
     else:
         found, score = tf.nn.ctc_beam_search_decoder(_log(y_pred), tf.cast(input_length, "int32"), beam_width, top_paths)
     return [tf.sparse.to_dense(tf.SparseTensor(s.indices, s.values, (rows, steps)), default_value=-1) for s in found], score
+
+
+# --- loops ----------------------------------------------------------------------------------------------
+def rnn(step_function, inputs, initial_states, go_backwards=False, mask=None, constants=None, unroll=False, input_length=None,
+        time_major=False, zero_output_for_mask=False, return_all_outputs=True):
+    """The last output, all of them, and the last states; where a mask says no, output and states stay what they were."""
+    from snug import _nest
+    in_time = lambda x: x if time_major else tf.transpose(x, [1, 0, *range(2, len(x.shape))])
+    steps = [_nest.pack_sequence_as(inputs, row) if _nest.is_nested(inputs) else row[0]
+             for row in zip(*(tf.unstack(in_time(tf.convert_to_tensor(x))) for x in _nest.flatten(inputs)))]
+    kept = [None] * len(steps) if mask is None else tf.unstack(in_time(tf.cast(mask, "bool"))[..., 0] if len(mask.shape) == 3 else
+                                                               in_time(tf.cast(mask, "bool")))
+    if go_backwards:
+        steps, kept = steps[::-1], kept[::-1]
+    states, outputs, last = list(initial_states), [], None
+    for x, keep in zip(steps, kept):
+        output, new = step_function(x, [*states, *(constants or ())])
+        if keep is not None:
+            old = tf.zeros_like(output) if last is None or zero_output_for_mask else last
+            output = _where_rows(keep, output, old)
+            new = [_where_rows(keep, a, b) for a, b in zip(new, states)]
+        states, last = list(new), output
+        outputs.append(output)
+    stacked = tf.stack(outputs if return_all_outputs else outputs[-1:])
+    return last, stacked if time_major else tf.transpose(stacked, [1, 0, *range(2, len(stacked.shape))]), \
+        states if unroll else tuple(states)
+
+
+def _where_rows(keep, yes, no):
+    return tf.where(tf.reshape(keep, [-1] + [1] * (len(yes.shape) - 1)), yes, no)

@@ -242,9 +242,13 @@ class Functional(Model):
 
     def _flat_values(self, inputs):
         if isinstance(inputs, dict):
-            if isinstance(self._inputs_struct, dict):
-                return [inputs[k] for k in sorted(self._inputs_struct)]
-            return [inputs[t.name] for t in self._flat_inputs]
+            struct = self._inputs_struct
+            names = sorted(struct) if isinstance(struct, dict) else [t.name for t in self._flat_inputs]
+            missing = next((name for name in names if name not in inputs), None)
+            if missing is not None:
+                raise ValueError(f"Missing data for input \"{missing}\". You passed a data dictionary with keys {list(inputs)}."
+                                 f" Expected the following keys: {names}")
+            return [inputs[name] for name in names]
         flat = _nest.flatten(inputs)
         if len(flat) != len(self._flat_inputs):
             raise ValueError(f"Function `{self.name}` expects {len(self._flat_inputs)} input(s), but it received {len(flat)} input"

@@ -336,7 +336,7 @@ class _Later(dict):
     """Logs of a batch: numbers are read when someone looks at them."""
 
     def __init__(self, result):
-        super().__init__(result if isinstance(result, dict) else {"loss": result} if result is not None else {})
+        super().__init__(sorted(result.items()) if isinstance(result, dict) else {"loss": result} if result is not None else {})
 
     def __getitem__(self, key):
         return _number(super().__getitem__(key))

@@ -230,7 +230,8 @@ class _Built(Optimizer):
         return sorted(slots, key=lambda slot: next((i for i, end in enumerate(first) if getattr(slot, "path", slot.name).endswith(end)), len(first)))
 
     def build(self, variables):
-        self._engine().build(list(variables))
+        self._variables_seen = list(variables)
+        self._engine().build(self._variables_seen)
         self.built = True
 
     def apply(self, grads, trainable_variables=None):

@@ -50,3 +50,18 @@ check("a graph", [type(shown).__name__, isinstance(shown, tf.Graph), [t.name for
 check("its result", [[t.shape.as_list(), t.dtype.name] for t in shown.outputs])
 check("its operations", [any(o.type == kind for o in shown.get_operations()) for kind in ("Placeholder", "MatMul", "Sum", "Tanh")])
 check("after", weighed(tf.ones((1, 2)), tf.ones(2)))
+
+# --- what a concrete function is called with ------------------------------------------------------------------------
+@tf.function
+def times(x, n):
+    return x * n
+
+
+thrice = times.get_concrete_function(tf.constant([1.0, 2.0]), 3)
+check("a number of the signature", [thrice(tf.constant([5.0, 6.0])), thrice(tf.constant([5.0, 6.0]), 3), thrice(x=tf.constant([1.0, 0.0]))])
+check("a list", thrice([1.0, 2.0], 3))
+raises(TypeError, lambda: thrice(tf.constant([1.0, 2.0]), 4))
+raises(TypeError, lambda: thrice(1.0))
+raises(tf.errors.InvalidArgumentError, lambda: thrice(tf.constant([1, 2])))
+text = times.get_concrete_function(tf.constant(1.0), tf.constant(2.0))
+raises(tf.errors.InvalidArgumentError, lambda: text(tf.constant("a"), tf.constant(2.0)))

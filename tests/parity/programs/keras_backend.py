@@ -92,3 +92,19 @@ check("K.clip", K.clip(scores, 3, 1))
 check("K.arange", [K.arange(1.5), K.arange(1, 5, 2), K.arange(3, dtype="float32")])
 check("K.dropout", K.dropout(x=scores, level=0.0))
 check("a threshold", [K.relu(scores, threshold=2.0), tf.keras.activations.relu(scores, negative_slope=0.1, threshold=2.0)])
+
+
+def leaky(x, states):
+    output = x + 0.5 * states[0]
+    return output, [output]
+
+
+series, begin = tf.constant(np.arange(12, dtype="float32").reshape(2, 3, 2) * 0.1), [tf.zeros((2, 2))]
+seen = tf.constant([[True, True, False], [True, False, False]])
+last, every, states = K.rnn(leaky, series, begin)
+check("K.rnn", [last, every, *states])
+check("K.rnn, backwards", [K.rnn(leaky, series, begin, go_backwards=True)[i] for i in range(2)])
+check("K.rnn, masked", [K.rnn(leaky, series, begin, mask=seen)[i] for i in range(2)])
+check("K.rnn, zeros where masked", K.rnn(leaky, series, begin, mask=seen, zero_output_for_mask=True)[1])
+check("K.rnn, the last", K.rnn(leaky, series, begin, return_all_outputs=False)[1])
+check("K.rnn, constants", K.rnn(lambda x, s: (x + s[0] * s[1], [x]), series, begin, constants=[tf.constant(2.0)], unroll=True)[1])

@@ -66,3 +66,13 @@ check("nan", len(m.fit(x, y, epochs=3, batch_size=4, verbose=0, callbacks=[keras
 h = keras.callbacks.History()
 build().fit(x, y, epochs=2, verbose=0, callbacks=[h])
 check("history", sorted(h.history))
+
+
+class Order(keras.callbacks.Callback):
+    def on_train_batch_end(self, batch, logs=None):
+        check(f"order of batch {batch}", list(logs))
+
+
+sorted_logs = keras.Sequential([keras.Input((2,)), keras.layers.Dense(1)])
+sorted_logs.compile("sgd", "mse", metrics=["mae", "accuracy"])
+sorted_logs.fit(np.ones((4, 2)), np.ones((4, 1)), batch_size=2, verbose=0, callbacks=[Order()])

@@ -2,7 +2,7 @@
 import numpy as np
 from tensorflow import keras
 from tensorflow.keras import layers
-from parity import check
+from parity import check, raises
 
 r = np.random.RandomState(1)
 
@@ -45,3 +45,9 @@ check("operators on keras tensors", keras.Model(i, (i + 1.0) / 2.0 - i ** 2)(np.
 nested = keras.Sequential([keras.Input((3,)), residual, layers.Dense(1)])
 fill(nested)
 check("nested", nested(np.ones((2, 3), "float32")))
+
+# --- inputs by name -------------------------------------------------------------------------------------
+a, b = keras.Input((2,), name="a"), keras.Input((2,), name="b")
+two = keras.Model([a, b], a - b)
+check("by name", two({"b": np.ones((1, 2), "float32"), "a": np.zeros((1, 2), "float32")}))
+raises(ValueError, lambda: two({"a": np.zeros((1, 2), "float32")}))

@@ -47,3 +47,9 @@ model.compile(O.SGD(0.1, gradient_accumulation_steps=4), "mse")
 model.fit(rows, rows.sum(1, keepdims=True), batch_size=2, epochs=2, shuffle=False, verbose=0)
 check("accumulated in fit", model.get_weights())
 check("updates", int(model.optimizer.iterations))
+
+# --- variables that build was told ----------------------------------------------------------------------
+told, built = [tf.Variable([1.0, 2.0]), tf.Variable(3.0)], O.Adam(0.1)
+built.build(told)
+built.apply([tf.constant([0.5, -1.0]), tf.constant(2.0)])
+check("applied to what was built", told)

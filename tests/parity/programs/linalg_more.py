@@ -16,3 +16,10 @@ check("norm axis", tf.norm(m, axis=1))
 check("norm inf", tf.norm(m, ord=np.inf, axis=1))
 check("l2_normalize", tf.linalg.l2_normalize(m, axis=1))
 check("set_diag", tf.linalg.set_diag(m, [0.0, 0.0, 0.0]))
+
+# --- other diagonals ------------------------------------------------------------------------------------
+check("above", tf.linalg.diag([1, 2], k=1))
+check("below", tf.linalg.diag([[1.0, 2.0], [3.0, 4.0]], k=-2))
+check("more rows", tf.linalg.diag([1.0, 2.0], num_rows=4))
+check("more columns", tf.linalg.diag([1.0, 2.0], k=-1, num_cols=5))
+check("something else beside", tf.linalg.diag([1.0, 0.0], k=1, padding_value=7.0))

@@ -31,3 +31,5 @@ check("gather", tf.gather(s, 1))
 words = np.array([["ab", "c"], ["d", "ef"]])
 for name, value in {"U": words, "S": words.astype("S"), "O": words.astype(object), "view": words[:, :1], "one": np.array("x")}.items():
     check("NumPy's text " + name, [tf.constant(value), tf.convert_to_tensor(value), tf.constant(value, dtype=tf.string)])
+check("several texts", [tf.strings.unicode_decode(["h\u00e9\u00e9", "a"], "UTF-8").to_list(), tf.strings.unicode_split(["h\u00e9", "a"], "UTF-8").to_list(),
+                        tf.strings.bytes_split(["ab", "", "c"]).to_list()])

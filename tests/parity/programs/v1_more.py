@@ -82,3 +82,8 @@ with tempfile.TemporaryDirectory() as folder:
             writer.write(text)
     check("records", [list(tf.python_io.tf_record_iterator(path)), list(tf.io.tf_record_iterator(path))])
 check("a feature", str(tf.train.Feature(float_list=tf.train.FloatList(value=[2.7182818, 0.5, 1e10, 0.9876]))))
+
+# --- loops ----------------------------------------------------------------------------------------------
+with tf.Graph().as_default(), tf.Session() as sess:
+    check("one variable", sess.run(tf.while_loop(lambda i: i < 5, lambda i: i + 2, [tf.constant(0)])))
+    check("so often", sess.run(tf.while_loop(lambda i, j: i < 9, lambda i, j: (i + 1, j * 2), [0, 1], maximum_iterations=3)))
