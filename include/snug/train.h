@@ -29,8 +29,8 @@ typedef struct {
     size_t
         budget_bytes; /* for the whole process; 0: the engine's (snug_budget), which may be none */
     int best;         /* search longer, for up to a minute */
-    int quick;        /* where the step fits: do not look for the smallest budget, which takes longer
-                         than the plan */
+    int quick; /* where the step fits: do not look for the smallest budget, which takes longer
+                  than the plan */
     size_t pipeline_bytes; /* that input pipelines may hold beside the step; 0: what those at work
                               may (snug_pipeline_limit) */
     /* Training: what fit will be given beside x and y. */
@@ -40,8 +40,8 @@ typedef struct {
 } snug_plan_request;
 
 /* All sizes in bytes. peak = process + weights + optimizer + arena + books; what is left of a
- * budget beside peak and reserve is spare. Where the step does not fit, everything but fits, budget
- * and floor is told of the smallest plan there is. */
+ * budget beside peak, reserve and later is spare. Where the step does not fit, everything but fits,
+ * budget and floor is told of the smallest plan there is. */
 typedef struct {
     int fits;             /* 1 without a budget */
     size_t budget_bytes;  /* 0: none */
@@ -51,6 +51,7 @@ typedef struct {
     size_t peak_bytes;    /* expected of the whole process */
     size_t process_bytes; /* code, libraries, stacks, page tables: expected */
     size_t reserve_bytes; /* booked beside, for what the process may still need */
+    size_t later_bytes;   /* and for steps that fit plans later: validation, a batch's remainder */
     size_t weights_bytes, optimizer_bytes;
     size_t arena_bytes, lower_bound_bytes; /* packing gap = arena / lower bound - 1 */
     size_t input_bytes, activation_bytes, gradient_bytes, workspace_bytes,
@@ -62,6 +63,7 @@ typedef struct {
     size_t recomputed;              /* runs of operators beyond the first */
     size_t spilled_bytes;           /* that wait in a file */
     double again_seconds;           /* of the step: those runs */
+    double spill_seconds;           /* of the step: copies of slots that it waits for */
     double step_seconds;            /* expected */
     double plain_seconds;           /* of a step without a limit, and its arena at least */
     size_t plain_arena_bytes;

@@ -384,7 +384,8 @@ static snug_status take_offer(sn_family *f, sn_offer *o, size_t height, snug_err
         sn_spill_keep(f->p, f->p->arena_limit - height - sn_offer_books(f, o));
     arena->bytes = height;
     arena->lower_bound_bytes = o->layout.bound;
-    plan->seconds = o->seconds + sn_spill_seconds(f->p);
+    plan->spill_seconds = sn_spill_seconds(f->p);
+    plan->seconds = o->seconds + plan->spill_seconds;
     plan->plain_seconds = f->seconds;
     plan->again_seconds = seconds_again(f, o);
     plan->plain_bytes = f->unlimited;

@@ -128,6 +128,7 @@ typedef struct {
     double flops;            /* per run */
     double seconds;          /* expected, per run; 0 in a parsed plan, as are the next ones */
     double again_seconds;    /* of them, of runs beyond the first of each node */
+    double spill_seconds;    /* of them, of copies of slots beyond the updates */
     double plain_seconds;    /* of the plan without a limit, and the arena it needs at least */
     size_t plain_bytes;
     int64_t slices;        /* the most of any block; 1: there is none */

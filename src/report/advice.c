@@ -8,8 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define N_LARGEST    3
-#define MOST_GUESSES 6 /* of a batch: each takes as long as a plan */
+#define N_LARGEST 3
 
 /* --- what binds ------------------------------------------------------------------------------- */
 static uint32_t take_largest(const sn_plan_owner_row *rows, uint32_t n, bool *taken) {
@@ -65,12 +64,24 @@ typedef struct {
     size_t bytes; /* the budget it needs */
 } batch_floor;
 
-/* On the line, but never at its ends; after a guess that failed in the middle, so that it ends. */
-static int64_t between(batch_floor low, batch_floor high, size_t budget, bool fits) {
-    const int64_t apart = high.batch - low.batch;
+/* Batches are looked for on a ladder: 1 to 32 and then in steps of a sixteenth (34, 36, ... 64, 68,
+ * ...), so that a few plans tell the one rung that fits from the next, which does not. */
+static int64_t batch_at(int64_t rung) {
+    return rung < 32 ? rung : (16 + rung % 16) << (rung / 16 - 1);
+}
+
+/* The last rung that is not above the batch. */
+static int64_t rung_of(int64_t batch) {
+    int shift = 0;
+    while (batch >> shift >= 32)
+        shift++;
+    return 16 * shift + (batch >> shift);
+}
+
+/* Where the line through both meets the budget; low.bytes <= budget < high.bytes. */
+static int64_t guess_rung(batch_floor low, batch_floor high, size_t budget) {
     const double part = (double)(budget - low.bytes) / (double)(high.bytes - low.bytes);
-    const int64_t step = fits ? (int64_t)(part * (double)apart) : apart / 2;
-    return low.batch + (step < 1 ? 1 : step >= apart ? apart - 1 : step);
+    return rung_of(low.batch + (int64_t)(part * (double)(high.batch - low.batch)));
 }
 
 static snug_status floor_of(snug_model *m, const snug_plan_request *request, sn_look look,
@@ -81,59 +92,63 @@ static snug_status floor_of(snug_model *m, const snug_plan_request *request, sn_
     return sn_model_floor(m, &r, look, &at->bytes, err);
 }
 
-/* Not within the budget, but so little above that a larger batch may be: the search for the
- * smallest plan ends a few percent higher or lower from batch to batch. */
-static bool is_near(batch_floor at, size_t budget) {
-    return at.bytes > budget && at.bytes - budget <= budget / 16;
-}
-
-/* The largest batch whose floor is within the budget, or nearly; 0 when not even 1 is. `high` is
- * one that is not, with its floor. Floors grow about evenly with the batch, so guesses lie on the
- * line between two that are known; once, behind one that was near, between that and high. */
+/* The rung whose floor is within the budget while the next one's is not; 0 when not even one row
+ * is. `high` does not fit. The first guesses lie on the line, as floors grow about evenly with the
+ * batch; from there on in strides that double, so that it ends. Floors wander by a few percent from
+ * batch to batch: a rung further up may fit again. */
 static snug_status largest_batch(snug_model *m, const snug_plan_request *request, sn_look look,
                                  batch_floor high, int64_t *out, snug_error *err) {
     const size_t budget = request->budget_bytes;
-    batch_floor low = {.batch = 0}, at = {.batch = 1};
-    bool looked_behind = false;
-    for (int i = 0; i < MOST_GUESSES && low.batch + 1 < high.batch; i++) {
+    int64_t below = 0, above = rung_of(high.batch - 1) + 1, stride = 1, rung = 1;
+    batch_floor low = {.batch = 0};
+    bool fitted = false;
+    for (int i = 0; below + 1 < above; i++) {
+        batch_floor at = {.batch = batch_at(rung)};
         SNUG_TRY(floor_of(m, request, look, &at, err));
-        if (is_near(at, budget) && !looked_behind && high.batch - at.batch > 1) {
-            batch_floor behind = {.batch = at.batch + (high.batch - at.batch) / 2};
-            looked_behind = true;
-            i++;
-            SNUG_TRY(floor_of(m, request, look, &behind, err));
-            at = behind.bytes <= budget ? behind : at;
-        }
         const bool fits = at.bytes <= budget;
+        *(fits ? &below : &above) = rung;
         *(fits ? &low : &high) = at;
-        if (low.batch == 0 || high.batch - low.batch <= low.batch / 16)
-            break; /* near enough */
-        at.batch = between(low, high, budget, fits);
+        stride = i > 2 && fits == fitted ? 2 * stride : 1;
+        fitted = fits;
+        rung = below == 0 ? 0
+               : i < 2    ? guess_rung(low, high, budget)
+               : fits     ? below + stride
+                          : above - stride;
+        if (rung <= below || rung >= above)
+            rung = below + (above - below) / 2;
     }
-    *out = low.batch;
+    *out = batch_at(below);
     return SNUG_OK;
+}
+
+/* The next rung; the batch that was asked for is known not to fit. */
+static int64_t next_batch(int64_t batch, int64_t asked) {
+    const int64_t next = batch_at(rung_of(batch) + 1);
+    return next < asked ? next : asked;
 }
 
 snug_status sn_advice_find(snug_model *m, const snug_plan_request *request, size_t floor_bytes,
                            sn_advice *out, snug_error *err) {
     const batch_floor asked = {request->batch, floor_bytes};
+    out->asked = request->batch;
     out->spill_floor = 0;
     if (!sn_engine_spill_folder(m->engine))
         SNUG_TRY(sn_model_floor(m, request, SN_LOOK_SPILLING, &out->spill_floor, err));
     SNUG_TRY(largest_batch(m, request, SN_LOOK_PLAIN, asked, &out->batch, err));
-    const batch_floor more = {out->batch + 1, request->budget_bytes + 1};
+    const batch_floor more = {next_batch(out->batch, request->batch), request->budget_bytes + 1};
     return largest_batch(m, request, SN_LOOK_WHOLE, more, &out->whole_batch, err);
 }
 
 static snug_status say_batches(const sn_advice *a, const snug_writer *w, snug_error *err) {
+    const bool whole = a->whole_batch == a->batch;
     if (a->batch > 0)
-        SNUG_TRY(sn_say(w, err, "    --batch %-13lld about the largest that fits this budget%s\n",
-                        (long long)a->batch,
-                        a->whole_batch == a->batch ? "; it can do without slices" : ""));
-    if (a->whole_batch > 0 && a->whole_batch != a->batch)
-        SNUG_TRY(sn_say(w, err,
-                        "    --batch %-13lld about the largest that can do without slices\n",
-                        (long long)a->whole_batch));
+        SNUG_TRY(sn_say(w, err, "    --batch %-13lld fits this budget%s; %lld does not\n",
+                        (long long)a->batch, whole ? ", without slices" : "",
+                        (long long)next_batch(a->batch, a->asked)));
+    if (a->whole_batch > 0 && !whole)
+        SNUG_TRY(sn_say(w, err, "    --batch %-13lld can do without slices; %lld cannot\n",
+                        (long long)a->whole_batch,
+                        (long long)next_batch(a->whole_batch, a->asked)));
     return SNUG_OK;
 }
 

@@ -6,7 +6,8 @@
 
 /* 0: not even one row. */
 typedef struct {
-    int64_t batch;       /* about the largest that fits the budget */
+    int64_t asked;       /* the batch that does not fit */
+    int64_t batch;       /* one that fits the budget where the next larger one looked at does not */
     int64_t whole_batch; /* the same without slices */
     size_t spill_floor;  /* the smallest budget with a folder to spill to; 0: there is one */
 } sn_advice;

@@ -180,7 +180,8 @@ static snug_status say_parts(const page *p, const part *parts, size_t n, size_t 
 
 static snug_status say_budget(const page *p, snug_error *err) {
     const snug_model_plan_info *i = &p->info;
-    const size_t taken = i->peak_bytes + (i->budget_bytes ? i->reserve_bytes : 0);
+    const size_t limit = i->fits ? i->budget_bytes : i->floor_bytes;
+    const size_t taken = i->peak_bytes + (limit ? i->reserve_bytes + i->later_bytes : 0);
     const part parts[] = {
         {"weights", "a", i->weights_bytes},
         {"optimizer", "d", i->optimizer_bytes},
@@ -188,11 +189,11 @@ static snug_status say_budget(const page *p, snug_error *err) {
         {"graph, plan, names", "f", i->books_bytes},
         {"process", "b", i->process_bytes},
         {"reserve", "e", i->budget_bytes ? i->reserve_bytes : 0},
-        {"spare", "line", i->budget_bytes > taken ? i->budget_bytes - taken : 0},
+        {"validation, remainder", "e", i->budget_bytes ? i->later_bytes : 0},
+        {"spare", "line", limit > taken ? limit - taken : 0},
     };
     SAY("<h2>Where the bytes go</h2>");
-    return say_parts(p, parts, sizeof parts / sizeof *parts,
-                     i->budget_bytes > taken ? i->budget_bytes : taken, err);
+    return say_parts(p, parts, sizeof parts / sizeof *parts, limit > taken ? limit : taken, err);
 }
 
 /* --- the step --------------------------------------------------------------------------------- */
@@ -270,8 +271,7 @@ static snug_status say_step(const page *p, snug_error *err) {
     char text[32];
     SAY("<h2>The arena during a step</h2><p>Bytes in use (up) from the first operator to the last "
         "(right)");
-    SAY("%s.</p>",
-        p->info.slices > 1 ? "; what is under a bracket runs once for each slice" : "");
+    SAY("%s.</p>", p->info.slices > 1 ? "; what is under a bracket runs once for each slice" : "");
     SAY("<svg viewBox=\"0 0 %g %g\" role=img aria-label=\"arena over time\">", WIDTH, HEIGHT);
     for (int layer = 0; layer < N_LAYERS && n > 0; layer++)
         SNUG_TRY(say_layer(p, layer, n, err));

@@ -2,8 +2,8 @@
  * the packing is to the lower bound; as text or JSON.
  *
  * Invariants:
- * 1. The rows that are not indented add up to the peak, or to the budget where there is one that
- * the step fits; the indented ones to the row above them.
+ * 1. The rows that are not indented add up to the peak; with a budget to that, or to the floor
+ * where the step does not fit; the indented ones to the row above them.
  * 2. "at the peak" of all layers, inputs and loss adds up to the arena's lower bound: the step's
  *    workspace counts for its layer. */
 #include "base/real.h"
@@ -37,11 +37,18 @@ typedef struct {
     bool inside; /* a part of the row above */
 } category_row;
 
-enum { N_ROWS = 16 };
+enum { N_ROWS = 17, N_BUDGET_ROWS = 4 };
 
-static size_t spare_of(const snug_model_plan_info *p) {
-    const size_t taken = p->peak_bytes + p->reserve_bytes + p->next_batch_bytes;
-    return p->budget_bytes > taken ? p->budget_bytes - taken : 0;
+/* What the rows add up to. */
+static size_t whole_of(const snug_model_plan_info *p) {
+    const size_t limit = p->fits ? p->budget_bytes : p->floor_bytes;
+    return limit > p->peak_bytes ? limit : p->peak_bytes;
+}
+
+/* The part of `bytes` that is left of the whole beside `taken`. */
+static size_t within(size_t bytes, size_t taken, size_t whole) {
+    const size_t left = whole > taken ? whole - taken : 0;
+    return bytes < left ? bytes : left;
 }
 
 /* Every byte of the peak, once; with a budget every byte of that. */
@@ -52,6 +59,9 @@ static int make_rows(const plan_report *r, category_row rows[N_ROWS]) {
                         p->workspace_bytes + p->output_bytes;
     const size_t known = p->process_bytes + p->weights_bytes + p->optimizer_bytes + p->arena_bytes +
                          p->graph_bytes + p->plan_bytes + p->pipeline_bytes;
+    const size_t whole = whole_of(p), booked = p->peak_bytes + p->reserve_bytes;
+    const size_t later = within(p->later_bytes, booked + p->next_batch_bytes, whole);
+    const size_t taken = booked + p->next_batch_bytes + later;
     int n = 0;
     const category_row made[N_ROWS] = {
         {"weights", p->weights_bytes, false},
@@ -71,12 +81,14 @@ static int make_rows(const plan_report *r, category_row rows[N_ROWS]) {
         {on_gpu ? "reserve for libraries" : "reserve for the process",
          p->budget_bytes ? p->reserve_bytes : 0, false},
         {"next batch", p->next_batch_bytes, false},
-        {"spare", spare_of(p), false},
+        {"validation, remainder", later, false},
+        {"spare", within(SIZE_MAX, taken, whole), false},
     };
-    /* The last three are of a budget; most steps have no pipeline, or none on a GPU. */
-    for (int i = 0; i < (p->budget_bytes > 0 ? N_ROWS : N_ROWS - 3); i++)
+    /* Most steps have no pipeline, no later ones, or none on a GPU. */
+    for (int i = 0; i < (p->budget_bytes > 0 ? N_ROWS : N_ROWS - N_BUDGET_ROWS); i++)
         if (made[i].bytes > 0 || (strcmp(made[i].name, "input pipeline") != 0 &&
-                                  strcmp(made[i].name, "next batch") != 0))
+                                  strcmp(made[i].name, "next batch") != 0 &&
+                                  strcmp(made[i].name, "validation, remainder") != 0))
             rows[n++] = made[i];
     return n;
 }
@@ -96,8 +108,7 @@ static const char *bar(size_t bytes, size_t of, char text[64]) {
 static snug_status say_category(const plan_report *r, const category_row *c, snug_error *err) {
     char bytes[32], cells[64];
     const bool color = r->style & SNUG_REPORT_COLOR;
-    const size_t of =
-        r->info.budget_bytes > r->info.peak_bytes ? r->info.budget_bytes : r->info.peak_bytes;
+    const size_t of = whole_of(&r->info);
     const double percent = 100.0 * (double)c->bytes / (double)of;
     return sn_say(r->w, err, "  %s%-*s %12s %6.1f %%  %s%s%s\n", c->inside ? "  " : "",
                   c->inside ? 26 : 28, c->name, snug_bytes_print(c->bytes, bytes, sizeof bytes),
@@ -199,10 +210,16 @@ static snug_status say_time(const plan_report *r, snug_error *err) {
                   slower < 0.1 ? 1 : 0, 100 * slower);
 }
 
-/* Rates are rough: slices that seem to gain cost nothing. */
-static double price_of_slices(const snug_model_plan_info *p) {
-    const double price = p->step_seconds - p->plain_seconds - p->again_seconds;
+/* What slices and copies of values to a file take together. Rates are rough: what seems to gain
+ * costs nothing. */
+static double price_of_rest(const snug_model_plan_info *p) {
+    const double price = p->step_seconds - p->plain_seconds - p->again_seconds - p->spill_seconds;
     return price > 0 ? price : 0;
+}
+
+/* Values go to a file only where nothing runs in slices. */
+static double price_of_spill(const snug_model_plan_info *p) {
+    return p->spill_seconds + (p->slices > 1 ? 0 : price_of_rest(p));
 }
 
 /* How many operators the plan runs; `in_slices`: of those in blocks, where only a part of the step
@@ -221,7 +238,7 @@ static uint32_t count_runs(const sn_plan *p, bool in_slices) {
 /* What the planner did to make it fit, each with its price. */
 static snug_status say_means(const plan_report *r, snug_error *err) {
     const snug_model_plan_info *p = &r->info;
-    const double slicing = price_of_slices(p);
+    const double slicing = price_of_rest(p);
     char seconds[32], bytes[32];
     if (p->slices > 1)
         SNUG_TRY(sn_say(r->w, err, "  %u of %u operators in %lld slices of the batch: +%s a step\n",
@@ -231,9 +248,10 @@ static snug_status say_means(const plan_report *r, snug_error *err) {
         SNUG_TRY(sn_say(r->w, err, "  %zu operators are run again: +%s a step\n", p->recomputed,
                         sn_seconds_print(p->again_seconds, seconds, sizeof seconds)));
     if (p->spilled_bytes > 0)
-        SNUG_TRY(sn_say(r->w, err, "  %s wait in %s\n",
+        SNUG_TRY(sn_say(r->w, err, "  %s wait in %s: +%s a step\n",
                         snug_bytes_print(p->spilled_bytes, bytes, sizeof bytes),
-                        sn_gpu_of(r->model->target) ? "pinned memory of the host" : "a file"));
+                        sn_gpu_of(r->model->target) ? "pinned memory of the host" : "a file",
+                        sn_seconds_print(price_of_spill(p), seconds, sizeof seconds)));
     if (p->slices <= 1 && p->recomputed == 0 && p->spilled_bytes == 0)
         return sn_say(r->w, err, "  nothing had to be done for it\n");
     return SNUG_OK;
@@ -371,7 +389,7 @@ static snug_status json_rows(const plan_report *r, snug_error *err) {
 
 static snug_status json_means(const plan_report *r, snug_error *err) {
     const snug_model_plan_info *p = &r->info;
-    const double slicing = price_of_slices(p);
+    const double slicing = price_of_rest(p);
     const char *comma = "";
     char seconds[SN_REAL_TEXT];
     SNUG_TRY(sn_say(r->w, err, ",\"means\":["));
@@ -388,8 +406,8 @@ static snug_status json_means(const plan_report *r, snug_error *err) {
         comma = ",";
     }
     if (p->spilled_bytes > 0)
-        SNUG_TRY(
-            sn_say(r->w, err, "%s{\"name\":\"spill\",\"bytes\":%zu}", comma, p->spilled_bytes));
+        SNUG_TRY(sn_say(r->w, err, "%s{\"name\":\"spill\",\"bytes\":%zu,\"seconds\":%s}", comma,
+                        p->spilled_bytes, sn_real_print(price_of_spill(p), 6, seconds)));
     return sn_say(r->w, err, "]");
 }
 

@@ -174,6 +174,13 @@ static sn_budget_floor floor_of(const sn_share *share, const sn_plan_floor *leas
                              .least = *least};
 }
 
+size_t sn_model_booked(const snug_model *m, const sn_model_step *s, const sn_share *share) {
+    const sn_plan_floor own = {.bytes = s->plan->memories[SN_MEM_FIRST_ARENA].bytes +
+                                        s->plan->n_steps * step_bytes_of(m, s),
+                               .spilled_bytes = s->plan->spilled_bytes};
+    return share->budget == 0 || share->granule > 0 ? 0 : floor_of(share, &own).budget;
+}
+
 static snug_status refuse(const snug_model *m, const sn_model_step *s, const sn_share *share,
                           const sn_budget_floor *f, snug_error *err) {
     const size_t variables = share->state - f->least.spilled_bytes;

@@ -82,4 +82,7 @@ bool sn_model_step_peak(const sn_model_step *s, const char **layer, const char *
 SNUG_CHECKED snug_status sn_model_curve(snug_model *m, sn_model_step *s, sn_plan_point *out,
                                         uint32_t max, uint32_t *n, snug_error *err);
 
+/* The smallest budget for the very plan that the step has; 0 without a limit, and on a GPU. */
+size_t sn_model_booked(const snug_model *m, const sn_model_step *s, const sn_share *share);
+
 #endif

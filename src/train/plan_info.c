@@ -44,6 +44,7 @@ static void tell_plan(const sn_model_step *s, snug_model_plan_info *out) {
     out->slices = plan->slices;
     out->recomputed = plan->n_recomputed;
     out->again_seconds = plan->again_seconds;
+    out->spill_seconds = plan->spill_seconds;
     out->spilled_bytes = plan->spilled_bytes + plan->spilled_value_bytes;
     out->step_seconds = plan->seconds;
     out->plain_seconds = plan->plain_seconds;
@@ -90,7 +91,14 @@ static snug_status tell_host(const snug_model *m, const sn_model_step *s, size_t
                              &out->next_batch_bytes, err);
 }
 
-/* Of a step that has a plan; graph and plan stay as they are. */
+/* What is booked beyond the step itself. */
+static void tell_later(size_t booked, snug_model_plan_info *out) {
+    const size_t taken = out->peak_bytes + out->reserve_bytes;
+    out->later_bytes = booked > taken ? booked - taken : 0;
+}
+
+/* Of a step that has a plan; graph and plan stay as they are, and count nothing: the floor is what
+ * a run would need that never made them. */
 static snug_status find_floor(snug_model *m, sn_model_step *s, sn_budget_floor *floor,
                               snug_error *err) {
     const sn_model_step kept = *s;
@@ -100,6 +108,9 @@ static snug_status find_floor(snug_model *m, sn_model_step *s, sn_budget_floor *
         s->plain = NULL;
     }
     const snug_status st = sn_model_plan_within(m, s, 1, &share, floor, err);
+    if (floor->budget > 0 && kept.plan && !sn_gpu_of(m->target))
+        floor->budget -=
+            sn_zone_bytes(kept.plan->zone) + (kept.plain ? sn_graph_bytes(kept.graph) : 0);
     *s = kept;
     return st == SNUG_E_BUDGET ? SNUG_OK : st;
 }
@@ -117,6 +128,7 @@ static snug_status judge(snug_model *m, sn_model_step *s, size_t budget, snug_mo
     SNUG_TRY(st);
     tell_plan(s, out);
     SNUG_TRY(tell_share(m, s, out, err));
+    tell_later(out->fits ? sn_model_booked(m, s, &share) : floor.budget, out);
     SNUG_TRY(tell_host(m, s, budget, out, err));
     if (m->wants_floor && budget > 0 && floor.budget == 0)
         SNUG_TRY(find_floor(m, s, &floor, err));
@@ -204,6 +216,7 @@ snug_status sn_model_verdict_again(snug_model *m, const snug_plan_request *reque
     }
     info.floor_bytes = m->looked_floor.budget;
     info.floor_seconds = m->looked_floor.least.seconds;
+    tell_later(info.floor_bytes, &info);
     *inout = info;
     return SNUG_OK;
 }

@@ -8,7 +8,7 @@ import signal
 import subprocess
 import unittest
 
-from budget_case import MIB, MODELS, SNUG, TESTS, Case, files
+from budget_case import MIB, MODELS, PAGE, SNUG, TESTS, Case, files
 
 
 # model, a row of x, y, switches of the plan and of fit, the batch
@@ -95,17 +95,32 @@ class Refusals(Case):
         self.assertNotIn("--spill DIR", said)
         self.assertIn("--dtype f32           saves ", said)
 
+    def test_the_rows_of_a_refusal_add_up_to_the_floor(self):
+        p = self.plan(self.cnn, "--batch", 32, "--budget", "1MiB")
+        self.assertEqual(sum(r["bytes"] for r in p["rows"] if not r["in_arena"]), p["floor_bytes"])
+        fits = self.plan(self.cnn, "--batch", 32, "--budget", "64MiB")
+        self.assertLess(abs(fits["floor_bytes"] - p["floor_bytes"]), PAGE)  # told of a step that fits as of one that does not
+        # With as much as is booked, nothing is spare
+        spare = {r["name"]: r["bytes"] for r in self.plan(self.cnn, "--batch", 32, "--budget", p["floor_bytes"])["rows"]}["spare"]
+        self.assertLess(spare, PAGE)
+
+    def test_a_budget_beside_the_curve_is_marked_there(self):
+        said = self.run_snug("plan", self.cnn, "--train", "--curve", "--budget", "1GiB").stdout
+        self.assertRegex(said, r"1\.00x  <- fits 1\.0 GiB\n")
+        self.assertIn("1.0 MiB are less: the step does not fit there", self.run_snug("plan", self.cnn, "--train", "--curve", "--budget", "1MiB").stdout)
+
     def test_batches_that_would_fit_do(self):
         norm = os.path.join(TESTS, "golden", "cnn_f32", "model.json")
         few, many = (self.plan(norm, "--batch", n, "--budget", "1MiB")["floor_bytes"] for n in (8, 64))
         budget = (few + many) // 2
         said = self.run_snug("plan", norm, "--train", "--threads", 1, "--batch", 64, "--budget", budget).stdout
-        largest = int(re.search(r"--batch (\d+) +about the largest that fits", said)[1])
-        whole = int(re.search(r"--batch (\d+) +about the largest that .*can do without slices", said)[1])
+        largest, larger = map(int, re.search(r"--batch (\d+) +fits this budget.*; (\d+) does not", said).groups())
+        whole = int(re.search(r"--batch (\d+) +(can do|.*,) without slices; \d+ ", said)[1])
         self.assertIn(largest, range(8, 64))
         self.assertIn(whole, range(1, largest + 1))
-        for batch in (largest, whole):
-            self.assertTrue(self.plan(norm, "--batch", batch, "--budget", budget)["fits"])
+        self.assertLessEqual(larger - largest, largest // 16 + 1)
+        for batch, fits in ((largest, True), (whole, True), (larger, False)):
+            self.assertEqual(self.plan(norm, "--batch", batch, "--budget", budget)["fits"], fits, batch)
         self.assertRegex(said, r"--optimizer sgd +saves [\d.]+ [KM]iB")
 
     def spilling(self, folder):

@@ -43,6 +43,11 @@ class Curve(Case):
         self.assertLess(points[-1]["budget_bytes"], memory[-1]["budget_bytes"] - 10 * MIB)
         table = self.run_snug("plan", self.wide, "--batch", 512, "--train", "--spill", self.dir, "--curve")
         self.assertIn("in a file", table.stdout)
+        p = self.plan(self.wide, "--batch", 512, "--spill", self.dir, "--budget", points[-1]["budget_bytes"])
+        spill = [mean for mean in p["means"] if mean["name"] == "spill"][0]
+        self.assertEqual(spill["bytes"], p["spilled_bytes"])
+        self.assertGreater(spill["seconds"], 0)
+        self.assertAlmostEqual(sum(mean["seconds"] for mean in p["means"]), p["step_seconds"] - p["plain_seconds"], delta=0.01 * p["step_seconds"])
 
 
 class Spill(Case):
