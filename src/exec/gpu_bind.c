@@ -10,7 +10,7 @@
 
 #include <string.h>
 
-#define UNIT ((size_t)256)
+#define UNIT ((size_t)SN_GPU_ALIGN)
 /* Feeds of a run up to this are staged whole; others go through a ring of pieces. */
 #define WHOLE_BYTES ((size_t)64 << 20)
 #define PIECE_BYTES ((size_t)16 << 20)
@@ -30,7 +30,7 @@
 #define NODE_KERNELS 3
 #define MOST_CAPTURE ((size_t)16 << 20)
 
-static size_t in_units(size_t bytes) {
+size_t sn_gpu_units(size_t bytes) {
     return (bytes + UNIT - 1) / UNIT * UNIT;
 }
 
@@ -103,8 +103,8 @@ static void measure_feed(sn_session *s, sn_bound *bound, size_t *sum, size_t *n_
     bound->param_at = *n_params;
     *n_params += SN_GPU_NUMBERS * (size_t)sn_gpu_iterations(s, bound);
     bound->stage_at = *sum;
-    *sum += in_units(view->bytes) * (size_t)sn_gpu_iterations(s, bound);
-    s->gpu.piece_bytes = larger(s->gpu.piece_bytes, in_units(piece));
+    *sum += sn_gpu_units(view->bytes) * (size_t)sn_gpu_iterations(s, bound);
+    s->gpu.piece_bytes = larger(s->gpu.piece_bytes, sn_gpu_units(piece));
 }
 
 /* Operands and scratch of a row that the host runs. */
@@ -121,11 +121,12 @@ static snug_status measure_host_row(sn_session *s, sn_bound *bound, snug_error *
         desc.out[i] = bound->whole.views[desc.n_in + i].type;
     SNUG_TRY(host->describe(host, &desc, &variant, err));
     for (uint32_t j = 0; j < (uint32_t)step->n_in + step->n_out; j++)
-        sum += in_units(bound->whole.views[j].bytes);
+        sum += sn_gpu_units(bound->whole.views[j].bytes);
     bound->on_host = true;
     bound->call.workspace_bytes = variant.workspace_bytes;
     s->gpu.has_host_rows = true;
-    s->gpu.sizes.scratch = larger(s->gpu.sizes.scratch, sum + in_units(variant.workspace_bytes));
+    s->gpu.sizes.scratch =
+        larger(s->gpu.sizes.scratch, sum + sn_gpu_units(variant.workspace_bytes));
     return SNUG_OK;
 }
 
@@ -196,11 +197,11 @@ snug_status sn_gpu_measure(sn_session *s, snug_error *err) {
             s->gpu.queues |= 1u << bound->step->queue;
     }
     for (uint32_t k = 0; !s->sources && k < sn_graph_n_outputs(g); k++)
-        s->gpu.sizes.outputs += in_units(s->plan->value_bytes[s->plan->outputs[k].value.i]);
+        s->gpu.sizes.outputs += sn_gpu_units(s->plan->value_bytes[s->plan->outputs[k].value.i]);
     s->gpu.whole = staged <= WHOLE_BYTES;
     s->gpu.staged_bytes = staged;
     s->gpu.sizes.stage = s->gpu.whole ? staged : SN_GPU_RING * s->gpu.piece_bytes;
-    s->gpu.sizes.params = in_units(n_params * sizeof(sn_scalar));
+    s->gpu.sizes.params = sn_gpu_units(n_params * sizeof(sn_scalar));
     SNUG_TRY(make_captures(s, err));
     SNUG_TRY(measure_reach(s, err));
     return sn_session_take(s, sn_graph_n_outputs(g), sizeof *s->gpu.output_at, &s->gpu.output_at,
@@ -473,6 +474,6 @@ void sn_gpu_locate_outputs(sn_session *s) {
         bool host;
         s->gpu.output_at[k] = place_of(s, &s->plan->outputs[k], &host);
         s->outputs[k].data = at;
-        at += in_units(s->outputs[k].bytes);
+        at += sn_gpu_units(s->outputs[k].bytes);
     }
 }

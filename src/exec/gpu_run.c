@@ -15,10 +15,6 @@
 #define STAGE_MOMENT (SN_GPU_MOMENTS - 1) /* when staged feeds have been read */
 #define CAPTURE_RUN  1                    /* a plan that runs once is not worth capturing */
 
-static size_t in_units(size_t bytes) {
-    return (bytes + 255) / 256 * 256;
-}
-
 /* --- order ------------------------------------------------------------------------------------ */
 
 /* Compute waits for the others, and they for it. */
@@ -200,7 +196,7 @@ static unsigned char *lay_out(const sn_call *call, unsigned char *at, snug_view 
             same++;
         views[j] = *from;
         views[j].data = same < call->n_in ? views[same].data : at;
-        at += same < call->n_in ? 0 : in_units(from->bytes);
+        at += same < call->n_in ? 0 : sn_gpu_units(from->bytes);
     }
     return at;
 }
@@ -242,7 +238,7 @@ snug_status sn_gpu_call(sn_session *s, const sn_bound *bound, const sn_call *cal
 
 unsigned char *sn_gpu_slot(const sn_session *s, const sn_bound *bound, int64_t iteration) {
     return sn_gpu_pinned_stage(s->executor) + bound->stage_at +
-           (size_t)iteration * in_units(bound->whole.views[0].bytes);
+           (size_t)iteration * sn_gpu_units(bound->whole.views[0].bytes);
 }
 
 bool sn_gpu_is_ahead(const sn_session *s) {

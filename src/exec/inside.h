@@ -289,6 +289,8 @@ void sn_gpu_choose_capture(sn_session *s);
 unsigned char *sn_gpu_pinned_outputs(const sn_executor *x);
 unsigned char *sn_gpu_pinned_stage(const sn_executor *x);
 unsigned char *sn_gpu_pinned_scratch(const sn_executor *x);
+/* What so many bytes take of them. */
+size_t sn_gpu_units(size_t bytes);
 
 /* --- gpu_run.c: steps enqueued ---------------------------------------------------------------- */
 #define SN_GPU_RING                                                                                \
@@ -303,10 +305,10 @@ SNUG_CHECKED snug_status sn_gpu_wait(const sn_session *s, const sn_step *step, s
 SNUG_CHECKED snug_status sn_gpu_join(const sn_session *s, snug_error *err);
 SNUG_CHECKED snug_status sn_gpu_call(sn_session *s, const sn_bound *bound, const sn_call *call,
                                      snug_error *err);
-/* Rows of an input that the ring brings, piece by piece. */
-/* What was made on the device is not brought there. */
+/* Rows of an input that the device makes itself. */
 SNUG_CHECKED snug_status sn_gpu_make_rows(const sn_session *s, const sn_bound *bound,
                                           int64_t iteration, const snug_view *to, snug_error *err);
+/* Those that the ring brings, piece by piece. */
 SNUG_CHECKED snug_status sn_gpu_feed_ring(sn_session *s, const sn_input_binding *input,
                                           int64_t first_row, const snug_view *to, snug_error *err);
 unsigned char *sn_gpu_slot(const sn_session *s, const sn_bound *bound, int64_t iteration);

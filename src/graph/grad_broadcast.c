@@ -2,47 +2,41 @@
  * was broadcast is summed back to the input's shape; what was reduced is spread again. */
 #include "graph/rule.h"
 
-/* Sums v down to the shape of input i. */
-static sn_value back_to(sn_grad_call *c, int i, sn_value v) {
-    const snug_type like = sn_rule_type(c, c->in[i]);
-    return sn_build_sum_to(c->b, v, &like);
-}
-
 SN_GRAD_RULE(add) {
     for (int i = 0; i < 2; i++)
         if (c->wants[i])
-            c->din[i] = back_to(c, i, c->dout[0]);
+            c->din[i] = sn_rule_back_to(c, i, c->dout[0]);
 }
 
 SN_GRAD_RULE(sub) {
     if (c->wants[0])
-        c->din[0] = back_to(c, 0, c->dout[0]);
+        c->din[0] = sn_rule_back_to(c, 0, c->dout[0]);
     if (c->wants[1])
-        c->din[1] = sn_build_neg(c->b, back_to(c, 1, c->dout[0]));
+        c->din[1] = sn_build_neg(c->b, sn_rule_back_to(c, 1, c->dout[0]));
 }
 
 SN_GRAD_RULE(mul) {
     for (int i = 0; i < 2; i++)
         if (c->wants[i])
-            c->din[i] = back_to(c, i, sn_build_mul(c->b, c->dout[0], c->in[1 - i]));
+            c->din[i] = sn_rule_back_to(c, i, sn_build_mul(c->b, c->dout[0], c->in[1 - i]));
 }
 
 /* q = x / y: dx = dq / y, dy = -dx q */
 SN_GRAD_RULE(div) {
     const sn_value dx = sn_build_div(c->b, c->dout[0], c->in[1]);
     if (c->wants[0])
-        c->din[0] = back_to(c, 0, dx);
+        c->din[0] = sn_rule_back_to(c, 0, dx);
     if (c->wants[1])
-        c->din[1] = sn_build_neg(c->b, back_to(c, 1, sn_build_mul(c->b, dx, c->out[0])));
+        c->din[1] = sn_build_neg(c->b, sn_rule_back_to(c, 1, sn_build_mul(c->b, dx, c->out[0])));
 }
 
 /* The whole gradient goes to one side; `first` is true where that is input 0. */
 static void choose(sn_grad_call *c, sn_value first) {
     const sn_value zero = sn_build_scalar(c->b, sn_rule_type(c, c->in[0]).dtype, 0);
     if (c->wants[0])
-        c->din[0] = back_to(c, 0, sn_build_select(c->b, first, c->dout[0], zero));
+        c->din[0] = sn_rule_back_to(c, 0, sn_build_select(c->b, first, c->dout[0], zero));
     if (c->wants[1])
-        c->din[1] = back_to(c, 1, sn_build_select(c->b, first, zero, c->dout[0]));
+        c->din[1] = sn_rule_back_to(c, 1, sn_build_select(c->b, first, zero, c->dout[0]));
 }
 
 SN_GRAD_RULE(maximum) {
@@ -56,9 +50,9 @@ SN_GRAD_RULE(minimum) {
 SN_GRAD_RULE(select) {
     const sn_value zero = sn_build_scalar(c->b, sn_rule_type(c, c->out[0]).dtype, 0);
     if (c->wants[1])
-        c->din[1] = back_to(c, 1, sn_build_select(c->b, c->in[0], c->dout[0], zero));
+        c->din[1] = sn_rule_back_to(c, 1, sn_build_select(c->b, c->in[0], c->dout[0], zero));
     if (c->wants[2])
-        c->din[2] = back_to(c, 2, sn_build_select(c->b, c->in[0], zero, c->dout[0]));
+        c->din[2] = sn_rule_back_to(c, 2, sn_build_select(c->b, c->in[0], zero, c->dout[0]));
 }
 
 /* --- reductions ------------------------------------------------------------------------------- */
@@ -185,5 +179,5 @@ SN_GRAD_RULE(sort) {
 }
 
 SN_GRAD_RULE(broadcast_to) {
-    c->din[0] = back_to(c, 0, c->dout[0]);
+    c->din[0] = sn_rule_back_to(c, 0, c->dout[0]);
 }

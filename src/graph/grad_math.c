@@ -89,11 +89,6 @@ SN_GRAD_RULE(digamma) {
 
 /* --- two inputs ------------------------------------------------------------------------------- */
 
-static sn_value back_to(sn_grad_call *c, int i, sn_value v) {
-    const snug_type like = sn_rule_type(c, c->in[i]);
-    return sn_build_sum_to(c->b, v, &like);
-}
-
 /* z = x^y: dx = dz y x^(y-1), nothing where y is 0; dy = dz z log(x), nothing where x <= 0. */
 SN_GRAD_RULE(pow) {
     const sn_value x = c->in[0], y = c->in[1];
@@ -103,23 +98,24 @@ SN_GRAD_RULE(pow) {
         const sn_value lower = sn_build_pow(c->b, x, sn_build_affine(c->b, y, 1, -1));
         const sn_value slope = sn_build_mul(c->b, y, lower);
         const sn_value some = sn_build_select(c->b, sn_build_equal(c->b, y, zero), zero, slope);
-        c->din[0] = back_to(c, 0, sn_build_mul(c->b, c->dout[0], some));
+        c->din[0] = sn_rule_back_to(c, 0, sn_build_mul(c->b, c->dout[0], some));
     }
     if (c->wants[1]) {
         const sn_value safe =
             sn_build_select(c->b, sn_build_greater(c->b, x, zero), x, one); /* log(1) = 0 */
         const sn_value slope = sn_build_mul(c->b, c->out[0], sn_build_log(c->b, safe));
-        c->din[1] = back_to(c, 1, sn_build_mul(c->b, c->dout[0], slope));
+        c->din[1] = sn_rule_back_to(c, 1, sn_build_mul(c->b, c->dout[0], slope));
     }
 }
 
 /* x - floor(x / y) y */
 SN_GRAD_RULE(mod) {
     if (c->wants[0])
-        c->din[0] = back_to(c, 0, c->dout[0]);
+        c->din[0] = sn_rule_back_to(c, 0, c->dout[0]);
     if (c->wants[1]) {
         const sn_value whole = sn_build_floor_div(c->b, c->in[0], c->in[1]);
-        c->din[1] = sn_build_neg(c->b, back_to(c, 1, sn_build_mul(c->b, c->dout[0], whole)));
+        c->din[1] =
+            sn_build_neg(c->b, sn_rule_back_to(c, 1, sn_build_mul(c->b, c->dout[0], whole)));
     }
 }
 
@@ -129,7 +125,7 @@ SN_GRAD_RULE(atan2) {
         sn_build_add(c->b, sn_build_square(c->b, c->in[0]), sn_build_square(c->b, c->in[1]));
     const sn_value d = sn_build_div(c->b, c->dout[0], far);
     if (c->wants[0])
-        c->din[0] = back_to(c, 0, sn_build_mul(c->b, d, c->in[1]));
+        c->din[0] = sn_rule_back_to(c, 0, sn_build_mul(c->b, d, c->in[1]));
     if (c->wants[1])
-        c->din[1] = sn_build_neg(c->b, back_to(c, 1, sn_build_mul(c->b, d, c->in[0])));
+        c->din[1] = sn_build_neg(c->b, sn_rule_back_to(c, 1, sn_build_mul(c->b, d, c->in[0])));
 }

@@ -15,6 +15,12 @@ static inline snug_type sn_rule_type(const sn_grad_call *c, sn_value v) {
     return *sn_graph_type(c->b->graph, v);
 }
 
+/* v summed down to the shape of input i. */
+static inline sn_value sn_rule_back_to(const sn_grad_call *c, int i, sn_value v) {
+    const snug_type like = sn_rule_type(c, c->in[i]);
+    return sn_build_sum_to(c->b, v, &like);
+}
+
 /* An operator with the attributes of the node: same words, same parameter slots. */
 static inline sn_value sn_rule_same_attrs(const sn_grad_call *c, sn_op op, sn_value p, sn_value q) {
     const sn_value in[2] = {p, q};

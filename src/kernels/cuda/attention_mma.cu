@@ -10,6 +10,7 @@
  *
  * dk and dv are one kernel, dq is another that makes the weights again: no sums between blocks. */
 #include "kernels/cuda/attention.h"
+#include "kernels/cuda/tf32.h"
 
 #ifdef SN_CUDA_EMULATED
 
@@ -38,20 +39,6 @@ bool sn_attend_mma_takes(const sn_gpu *g, const sn_attend *a, snug_dtype dtype) 
 }
 
 /* --- fragments ------------------------------------------------------------------------------- */
-static __device__ __forceinline__ uint32_t round_tf32(float v) {
-    uint32_t bits;
-    asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(bits) : "f"(v));
-    return bits;
-}
-
-static __device__ __forceinline__ void multiply(float d[4], const uint32_t a[4], uint32_t b0,
-                                                uint32_t b1) {
-    asm("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, "
-        "{%0,%1,%2,%3};"
-        : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
-        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
-}
-
 /* 16 rows of D features as left operand: rows r and r + 8 of the thread, zeros where `there` is
  * false. */
 template <int D>
@@ -60,10 +47,10 @@ static __device__ void load_left(const float *low, const float *high, bool low_t
     const int t = (int)threadIdx.x % 4;
 #pragma unroll
     for (int k = 0; k < D / 8; k++) {
-        a[k][0] = low_there ? round_tf32(low[8 * k + t]) : 0u;
-        a[k][1] = high_there ? round_tf32(high[8 * k + t]) : 0u;
-        a[k][2] = low_there ? round_tf32(low[8 * k + t + 4]) : 0u;
-        a[k][3] = high_there ? round_tf32(high[8 * k + t + 4]) : 0u;
+        a[k][0] = low_there ? sn_tf32(low[8 * k + t]) : 0u;
+        a[k][1] = high_there ? sn_tf32(high[8 * k + t]) : 0u;
+        a[k][2] = low_there ? sn_tf32(low[8 * k + t + 4]) : 0u;
+        a[k][3] = high_there ? sn_tf32(high[8 * k + t + 4]) : 0u;
     }
 }
 
@@ -99,8 +86,7 @@ template <int D> static __device__ __forceinline__ void round_tile(uint32_t *til
         const int e = (int)threadIdx.x + i * THREADS;
         float4 *at = (float4 *)(tile + e / (D / 4) * (D + 4) + e % (D / 4) * 4);
         const float4 v = *at;
-        *(uint4 *)at =
-            make_uint4(round_tf32(v.x), round_tf32(v.y), round_tf32(v.z), round_tf32(v.w));
+        *(uint4 *)at = make_uint4(sn_tf32(v.x), sn_tf32(v.y), sn_tf32(v.z), sn_tf32(v.w));
     }
 }
 
@@ -138,7 +124,8 @@ static __device__ __forceinline__ void times_turned(const uint32_t a[D / 8][4],
             out[n][e] = 0;
 #pragma unroll
         for (int k = 0; k < D / 8; k++)
-            multiply(out[n], a[k], row[8 * k], row[8 * k + 4]);
+            sn_tf32_multiply(out[n], a[k][0], a[k][1], a[k][2], a[k][3], row[8 * k],
+                             row[8 * k + 4]);
     }
 }
 
@@ -149,12 +136,12 @@ static __device__ __forceinline__ void times_tile(const float p[TILE / 8][4], co
     const int g = (int)threadIdx.x % 32 / 4, t = (int)threadIdx.x % 4;
 #pragma unroll
     for (int n = 0; n < TILE / 8; n++) {
-        const uint32_t a[4] = {round_tf32(p[n][0]), round_tf32(p[n][2]), round_tf32(p[n][1]),
-                               round_tf32(p[n][3])};
+        const uint32_t a[4] = {sn_tf32(p[n][0]), sn_tf32(p[n][2]), sn_tf32(p[n][1]),
+                               sn_tf32(p[n][3])};
         const uint32_t *row = tile + (8 * n + 2 * t) * (D + 4) + g;
 #pragma unroll
         for (int k = 0; k < D / 8; k++)
-            multiply(sum[k], a, row[8 * k], row[D + 4 + 8 * k]);
+            sn_tf32_multiply(sum[k], a[0], a[1], a[2], a[3], row[8 * k], row[D + 4 + 8 * k]);
     }
 }
 

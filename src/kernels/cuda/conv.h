@@ -28,6 +28,14 @@ static inline void sn_conv_split_line(const sn_call *k, sn_cuda_conv *o) {
     o->bias = (const char *)o->bias + k->in[SN_CONV_BIAS].bytes / 2;
 }
 
+/* Elements of the filters; and of the sums over pixels: those of dw, and behind them of db. */
+static inline int64_t sn_conv_weights(const sn_conv *v) {
+    return v->kh * v->kw * (v->C / v->groups) * v->O;
+}
+static inline int64_t sn_conv_sums(const sn_conv *v) {
+    return sn_conv_weights(v) + (v->bias ? v->O : 0);
+}
+
 /* --- one convolution, by whichever kernel suits ------------------------------------------------
  */
 typedef struct {

@@ -66,17 +66,6 @@ void sn_conv_plain(const sn_cuda_call *c, const sn_conv *v, const sn_cuda_conv *
 }
 
 /* --- the input's gradient -------------------------------------------------------------------- */
-/* The output position that place k of the kernel links to input position `at`, or -1. */
-static __device__ __forceinline__ int64_t under(int64_t at, int64_t k, int64_t pad,
-                                                int64_t dilation, const sn_divisor &stride,
-                                                int64_t extent) {
-    const int64_t scaled = at + pad - k * dilation;
-    if (scaled < 0)
-        return -1;
-    const int64_t o = sn_div(scaled, stride);
-    return o * stride.d == scaled && o < extent ? o : -1;
-}
-
 template <class T> struct conv_backward {
     sn_conv v;
     sn_parts x_parts;
@@ -90,9 +79,9 @@ template <class T> struct conv_backward {
         const int64_t group = sn_div(x.c, group_depth), k = x.c - group * group_depth.d;
         T sum = 0;
         for (int64_t p = 0; p < v.kh; p++) {
-            const int64_t i = under(x.i, p, v.pad[0], v.dilation[0], down, v.oh);
+            const int64_t i = sn_place_under(x.i, p, v.pad[0], v.dilation[0], down, v.oh);
             for (int64_t q = 0; i >= 0 && q < v.kw; q++) {
-                const int64_t j = under(x.j, q, v.pad[2], v.dilation[1], across, v.ow);
+                const int64_t j = sn_place_under(x.j, q, v.pad[2], v.dilation[1], across, v.ow);
                 if (j < 0)
                     continue;
                 const T *from = dy + ((x.n * v.oh + i) * v.ow + j) * v.O + group * width;
@@ -127,19 +116,10 @@ void sn_conv_plain_dx(const sn_cuda_call *c, const sn_conv *v, const sn_cuda_con
 }
 
 /* --- the weights' gradient ------------------------------------------------------------------- */
-static int64_t count_weights(const sn_conv *v) {
-    return v->kh * v->kw * (v->C / v->groups) * v->O;
-}
-
-/* Elements of dw, and behind them of db. */
-static int64_t count_results(const sn_conv *v) {
-    return count_weights(v) + (v->bias ? v->O : 0);
-}
-
 /* Pixels of a chunk: enough chunks to fill the card, not more than their sums have room. */
 static int64_t chunk_pixels(const sn_conv *v, size_t cap, size_t element) {
     enum { LEAST = 64, WANTED_THREADS = 1 << 18 };
-    const int64_t pixels = v->N * v->oh * v->ow, count = count_results(v);
+    const int64_t pixels = v->N * v->oh * v->ow, count = sn_conv_sums(v);
     int64_t chunks = WANTED_THREADS / (count > 0 ? count : 1) + 1;
     const int64_t most = (int64_t)(cap / element) / (count > 0 ? count : 1);
     chunks = chunks < most ? chunks : most;
@@ -215,13 +195,13 @@ template <class T> struct conv_add_chunks {
 
 size_t sn_conv_plain_dw_bytes(const sn_gpu *g, const sn_conv *v, snug_dtype dtype) {
     const size_t element = snug_dtype_bytes(dtype);
-    return (size_t)(count_chunks(v, sn_gpu_workspace_cap(g), element) * count_results(v)) * element;
+    return (size_t)(count_chunks(v, sn_gpu_workspace_cap(g), element) * sn_conv_sums(v)) * element;
 }
 
 template <class T>
 static void run_dw(const sn_cuda_call *c, const sn_conv *v, const sn_cuda_conv *o, void *scratch) {
     const size_t cap = sn_gpu_workspace_cap(c->gpu);
-    const int64_t n = count_results(v), chunks = count_chunks(v, cap, sizeof(T));
+    const int64_t n = sn_conv_sums(v), chunks = count_chunks(v, cap, sizeof(T));
     const conv_sum_chunk<T> f = {*v,
                                  sn_divisor_of(n),
                                  sn_divisor_of(v->O),
@@ -230,14 +210,14 @@ static void run_dw(const sn_cuda_call *c, const sn_conv *v, const sn_cuda_conv *
                                  sn_divisor_of(v->O / v->groups),
                                  sn_divisor_of(v->ow),
                                  sn_divisor_of(v->oh),
-                                 count_weights(v),
+                                 sn_conv_weights(v),
                                  v->N * v->oh * v->ow,
                                  chunk_pixels(v, cap, sizeof(T)),
                                  (const T *)o->x,
                                  (const T *)o->dy,
                                  (T *)scratch};
-    const conv_add_chunks<T> g = {n,          count_weights(v), chunks,       (const T *)scratch,
-                                  (T *)o->dw, (T *)o->db,       o->accumulate};
+    const conv_add_chunks<T> g = {n,          sn_conv_weights(v), chunks,       (const T *)scratch,
+                                  (T *)o->dw, (T *)o->db,         o->accumulate};
     sn_each(c, n * chunks, f);
     sn_each(c, n, g);
 }

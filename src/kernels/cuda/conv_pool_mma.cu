@@ -17,6 +17,7 @@
  * them in order. */
 #include "kernels/cuda/conv_pool.h"
 #include "kernels/cuda/own.h"
+#include "kernels/cuda/tf32.h"
 
 #ifdef SN_CUDA_EMULATED
 
@@ -76,20 +77,6 @@ typedef struct {
     bool relu, wide_reads; /* x may be read by float4s */
 } job;
 
-static __device__ __forceinline__ uint32_t round_tf32(float v) {
-    uint32_t bits;
-    asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(bits) : "f"(v));
-    return bits;
-}
-
-static __device__ __forceinline__ void multiply8(float d[4], uint32_t a0, uint32_t a1, uint32_t a2,
-                                                 uint32_t a3, uint32_t b0, uint32_t b1) {
-    asm("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, "
-        "{%0,%1,%2,%3};"
-        : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
-        : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1));
-}
-
 static __device__ __forceinline__ void multiply4(float d[4], uint32_t a0, uint32_t a1,
                                                  uint32_t b0) {
     asm("mma.sync.aligned.m16n8k4.row.col.f32.tf32.tf32.f32 {%0,%1,%2,%3}, {%4,%5}, {%6}, "
@@ -126,14 +113,14 @@ template <int AHEAD> static __device__ void fetch(const job &o, const corner &at
             if (row >= 0 && row < o.H && at_x < line) /* lines end with a whole float4 */
                 v = *(const float4 *)(image + (int64_t)row * line + at_x);
             *(uint4 *)(to + r * PITCH + q) =
-                make_uint4(round_tf32(v.x), round_tf32(v.y), round_tf32(v.z), round_tf32(v.w));
+                make_uint4(sn_tf32(v.x), sn_tf32(v.y), sn_tf32(v.z), sn_tf32(v.w));
         }
         return;
     }
     for (int e = (int)threadIdx.x; e < HIGH * PITCH; e += THREADS) {
         const int r = e / PITCH, q = e % PITCH, row = row0 + r, at_x = first + q;
         const bool in = row >= 0 && row < o.H && at_x >= 0 && at_x < line;
-        to[e] = in ? round_tf32(image[(int64_t)row * line + at_x]) : 0u;
+        to[e] = in ? sn_tf32(image[(int64_t)row * line + at_x]) : 0u;
     }
 }
 
@@ -150,10 +137,10 @@ static __device__ void load_filters(const job &o, int first, filters *f) {
         const float *w = o.w + first + 8 * (g / 2) + 2 * q + g % 2;
 #pragma unroll
         for (int ky = 0; ky < 3; ky++) {
-            f->low[q][ky] = round_tf32(w[(9 * ky + t) * o.O]);
-            f->high[q][ky] = round_tf32(w[(9 * ky + t + 4) * o.O]);
+            f->low[q][ky] = sn_tf32(w[(9 * ky + t) * o.O]);
+            f->high[q][ky] = sn_tf32(w[(9 * ky + t + 4) * o.O]);
         }
-        f->last[q] = t < 3 ? round_tf32(w[(9 * t + 8) * o.O]) : 0u;
+        f->last[q] = t < 3 ? sn_tf32(w[(9 * t + 8) * o.O]) : 0u;
     }
 }
 
@@ -177,9 +164,9 @@ static __device__ __forceinline__ void convolve(const filters &f, const taps &x0
                                                 float sum[4][4]) {
 #pragma unroll
     for (int q = 0; q < 4; q++) {
-        multiply8(sum[q], x0.a[0], x0.a[1], x0.a[2], x0.a[3], f.low[q][0], f.high[q][0]);
-        multiply8(sum[q], x1.a[0], x1.a[1], x1.a[2], x1.a[3], f.low[q][1], f.high[q][1]);
-        multiply8(sum[q], x2.a[0], x2.a[1], x2.a[2], x2.a[3], f.low[q][2], f.high[q][2]);
+        sn_tf32_multiply(sum[q], x0.a[0], x0.a[1], x0.a[2], x0.a[3], f.low[q][0], f.high[q][0]);
+        sn_tf32_multiply(sum[q], x1.a[0], x1.a[1], x1.a[2], x1.a[3], f.low[q][1], f.high[q][1]);
+        sn_tf32_multiply(sum[q], x2.a[0], x2.a[1], x2.a[2], x2.a[3], f.low[q][2], f.high[q][2]);
         multiply4(sum[q], even, odd, f.last[q]);
     }
 }
@@ -347,8 +334,8 @@ static __device__ __forceinline__ void add_pixels(const uint32_t *x, const rows 
 #pragma unroll
         for (int q = 0; q < 4; q++) {
             const uint32_t b0 = where(even, q, d[q]), b1 = where(odd, q, d[q]);
-            multiply8(sum[0][q], a[0][0], a[1][0], a[0][1], a[1][1], b0, b1);
-            multiply8(sum[1][q], a[2][0], a[3][0], a[2][1], a[3][1], b0, b1);
+            sn_tf32_multiply(sum[0][q], a[0][0], a[1][0], a[0][1], a[1][1], b0, b1);
+            sn_tf32_multiply(sum[1][q], a[2][0], a[3][0], a[2][1], a[3][1], b0, b1);
         }
     }
 }
@@ -395,8 +382,7 @@ static __device__ void add_tile(const job &o, const corner &at, int first, const
 #pragma unroll
         for (int half = 0; half < 2; half++) {
             const float4 v = now[half].d;
-            const uint32_t values[4] = {round_tf32(v.x), round_tf32(v.y), round_tf32(v.z),
-                                        round_tf32(v.w)};
+            const uint32_t values[4] = {sn_tf32(v.x), sn_tf32(v.y), sn_tf32(v.z), sn_tf32(v.w)};
             add_pixels(column + 24 * half, r, values, now[half].plane, sum);
         }
     }

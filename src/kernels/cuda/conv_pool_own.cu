@@ -150,17 +150,6 @@ void sn_conv_pool_plain(const sn_cuda_call *c, const sn_conv_pool *q, const sn_c
 }
 
 /* --- where a gradient goes ------------------------------------------------------------------- */
-/* The position that place k links to position `at` of the larger side, or -1. */
-static __device__ __forceinline__ int64_t under(int64_t at, int64_t k, int64_t pad,
-                                                int64_t dilation, const sn_divisor &stride,
-                                                int64_t extent) {
-    const int64_t scaled = at + pad - k * dilation;
-    if (scaled < 0)
-        return -1;
-    const int64_t o = sn_div(scaled, stride);
-    return o * stride.d == scaled && o < extent ? o : -1;
-}
-
 /* The gradient of element (n, i, j, o) of the convolution's result. */
 template <class T> struct conv_pool_spread {
     sn_pool p;
@@ -171,9 +160,9 @@ template <class T> struct conv_pool_spread {
     __device__ __forceinline__ T at(int64_t n, int64_t i, int64_t j, int64_t o) const {
         T sum = 0;
         for (int64_t a = 0; a < p.kernel[0]; a++) {
-            const int64_t r = under(i, a, p.pad[0], 1, down, p.oh);
+            const int64_t r = sn_place_under(i, a, p.pad[0], 1, down, p.oh);
             for (int64_t b = 0; r >= 0 && b < p.kernel[1]; b++) {
-                const int64_t s = under(j, b, p.pad[2], 1, across, p.ow);
+                const int64_t s = sn_place_under(j, b, p.pad[2], 1, across, p.ow);
                 const int64_t pixel = (n * p.oh + r) * p.ow + s;
                 if (s >= 0 &&
                     sn_code_get(p, code + pixel * sn_code_pixel(p), o) == a * p.kernel[1] + b)
@@ -205,9 +194,9 @@ template <class T> struct conv_pool_backward {
         const int64_t group = sn_div(x.c, group_depth), k = x.c - group * group_depth.d;
         T sum = 0;
         for (int64_t a = 0; a < v.kh; a++) {
-            const int64_t i = under(x.i, a, v.pad[0], v.dilation[0], down, v.oh);
+            const int64_t i = sn_place_under(x.i, a, v.pad[0], v.dilation[0], down, v.oh);
             for (int64_t b = 0; i >= 0 && b < v.kw; b++) {
-                const int64_t j = under(x.j, b, v.pad[2], v.dilation[1], across, v.ow);
+                const int64_t j = sn_place_under(x.j, b, v.pad[2], v.dilation[1], across, v.ow);
                 const T *weight = w + ((a * v.kw + b) * group_depth.d + k) * v.O + group * width;
                 for (int64_t o = 0; j >= 0 && o < width; o++)
                     sum += spread.at(x.n, i, j, group * width + o) * weight[o];
@@ -241,17 +230,9 @@ void sn_conv_pool_plain_dx(const sn_cuda_call *c, const sn_conv_pool *q,
 }
 
 /* --- the weights' gradient ------------------------------------------------------------------- */
-static int64_t count_weights(const sn_conv *v) {
-    return v->kh * v->kw * (v->C / v->groups) * v->O;
-}
-
-static int64_t count_results(const sn_conv *v) {
-    return count_weights(v) + (v->bias ? v->O : 0);
-}
-
 static int64_t chunk_pixels(const sn_conv_pool *q, size_t cap, size_t element) {
     enum { LEAST = 64, WANTED_THREADS = 1 << 18 };
-    const int64_t pixels = q->p.N * q->p.oh * q->p.ow, count = count_results(&q->v);
+    const int64_t pixels = q->p.N * q->p.oh * q->p.ow, count = sn_conv_sums(&q->v);
     const int64_t most = (int64_t)(cap / element) / (count > 0 ? count : 1);
     int64_t chunks = WANTED_THREADS / (count > 0 ? count : 1) + 1;
     chunks = chunks < most ? chunks : most;
@@ -328,7 +309,7 @@ template <class T> struct conv_pool_add_chunks {
 
 size_t sn_conv_pool_plain_dw_bytes(const sn_gpu *g, const sn_conv_pool *q, snug_dtype dtype) {
     const size_t element = snug_dtype_bytes(dtype);
-    return (size_t)(count_chunks(q, sn_gpu_workspace_cap(g), element) * count_results(&q->v)) *
+    return (size_t)(count_chunks(q, sn_gpu_workspace_cap(g), element) * sn_conv_sums(&q->v)) *
            element;
 }
 
@@ -337,7 +318,7 @@ static void run_dw(const sn_cuda_call *c, const sn_conv_pool *q, const sn_cuda_c
                    void *scratch) {
     const sn_conv *v = &q->v;
     const size_t cap = sn_gpu_workspace_cap(c->gpu);
-    const int64_t n = count_results(v), chunks = count_chunks(q, cap, sizeof(T));
+    const int64_t n = sn_conv_sums(v), chunks = count_chunks(q, cap, sizeof(T));
     const conv_pool_sum_chunk<T> f = {*v,
                                       q->p,
                                       sn_divisor_of(n),
@@ -348,7 +329,7 @@ static void run_dw(const sn_cuda_call *c, const sn_conv_pool *q, const sn_cuda_c
                                       sn_divisor_of(q->p.ow),
                                       sn_divisor_of(q->p.oh),
                                       sn_divisor_of(q->p.kernel[1]),
-                                      count_weights(v),
+                                      sn_conv_weights(v),
                                       q->p.N * q->p.oh * q->p.ow,
                                       chunk_pixels(q, cap, sizeof(T)),
                                       (const T *)o->o.x,
@@ -356,7 +337,7 @@ static void run_dw(const sn_cuda_call *c, const sn_conv_pool *q, const sn_cuda_c
                                       o->code,
                                       (T *)scratch};
     const conv_pool_add_chunks<T> g = {n,
-                                       count_weights(v),
+                                       sn_conv_weights(v),
                                        chunks,
                                        (const T *)scratch,
                                        (T *)o->o.dw,

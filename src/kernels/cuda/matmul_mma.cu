@@ -3,6 +3,7 @@
  * a time lie in shared memory as memory has them in order (along the terms, or across them), with
  * pitches that keep fragments free of conflicts, and the next ones are on their way. */
 #include "kernels/cuda/matmul.h"
+#include "kernels/cuda/tf32.h"
 
 #ifdef SN_CUDA_EMULATED
 
@@ -23,20 +24,6 @@ bool sn_product_mma_takes(const sn_gpu *g, const sn_product *p) {
     enum { LEAST = 32 };
     return !sn_gpu_is_exact(g) && p->M >= LEAST && p->N >= LEAST &&
            (p->act == SN_ACT_none || p->act == SN_ACT_relu);
-}
-
-static __device__ __forceinline__ uint32_t round_tf32(float v) {
-    uint32_t bits;
-    asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(bits) : "f"(v));
-    return bits;
-}
-
-static __device__ __forceinline__ void multiply8(float d[4], const uint32_t a[4], uint32_t b0,
-                                                 uint32_t b1) {
-    asm("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, "
-        "{%0,%1,%2,%3};"
-        : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
-        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
 
 /* 64 rows (of A) or columns (of B) of STEP terms. ALONG: terms lie side by side in memory. */
@@ -68,7 +55,7 @@ template <bool ALONG> struct product_tile {
     static __device__ __forceinline__ void write(const float value[EACH], uint32_t *to) {
 #pragma unroll
         for (int e = 0; e < EACH; e++)
-            to[at(i_of(e), k_of(e))] = round_tf32(value[e]);
+            to[at(i_of(e), k_of(e))] = sn_tf32(value[e]);
     }
 };
 
@@ -91,8 +78,8 @@ static __device__ __forceinline__ void add_step(const uint32_t *a, const uint32_
         for (int j = 0; j < 2; j++) {
             const uint32_t b0 = b[product_tile<B>::at(n + 8 * j + g, k)],
                            b1 = b[product_tile<B>::at(n + 8 * j + g, k + 4)];
-            multiply8(sum[0][j], left[0], b0, b1);
-            multiply8(sum[1][j], left[1], b0, b1);
+            sn_tf32_multiply(sum[0][j], left[0][0], left[0][1], left[0][2], left[0][3], b0, b1);
+            sn_tf32_multiply(sum[1][j], left[1][0], left[1][1], left[1][2], left[1][3], b0, b1);
         }
     }
 }
