@@ -157,12 +157,21 @@ def _binary(word):
     return function
 
 
-_FUNCTIONS = {"abs": _abs, "cast": _cast, "real": lambda x, **_: x.real, "conj": lambda x, **_: x.conj(), "exp": _exp,
+def _transpose(a, perm=None, conjugate=False, axes=None):
+    return (a.conj() if conjugate else a).each(lambda t: tf.transpose(t, axes if perm is None else perm))
+
+
+def _matrix_transpose(a, conjugate=False):
+    return (a.conj() if conjugate else a).each(tf.linalg.matrix_transpose)
+
+
+_FUNCTIONS = {"abs": _abs, "transpose": _transpose, "matrix_transpose": _matrix_transpose, "cast": _cast,
+              "real": lambda x, **_: x.real, "conj": lambda x, **_: x.conj(), "exp": _exp,
               "square": lambda x, **_: x * x, "negative": lambda x, **_: -x, "neg": lambda x, **_: -x,
               "add": _binary("__add__"), "subtract": _binary("__sub__"), "multiply": _binary("__mul__"), "divide": _binary("__truediv__"),
               "truediv": _binary("__truediv__"), "shape": lambda x, **_: tf.shape(x.real), "size": lambda x, **_: tf.size(x.real)}
 _PRODUCTS = ("matmul", "einsum", "tensordot", "matvec")
-_MOVES = ("reshape", "transpose", "expand_dims", "squeeze", "reduce_sum", "reduce_mean", "identity", "gather", "reverse", "tile", "pad",
+_MOVES = ("reshape", "expand_dims", "squeeze", "reduce_sum", "reduce_mean", "identity", "gather", "reverse", "tile", "pad",
           "roll", "sum", "mean", "slice", "stop_gradient", "zeros_like")
 
 

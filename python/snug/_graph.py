@@ -465,10 +465,11 @@ def add_to_collection(name, value):
 
 
 @contextlib.contextmanager
-def variable_scope(name_or_scope=None, default_name=None, values=None, initializer=None, reuse=None, **ignored):
+def variable_scope(name_or_scope=None, default_name=None, values=None, initializer=None, regularizer=None, caching_device=None,
+                   partitioner=None, custom_getter=None, reuse=None, **ignored):
     graph = get_default_graph()
     name = name_or_scope if isinstance(name_or_scope, str) else getattr(name_or_scope, "name", None) or default_name
-    scope = _Scope(name, reuse, initializer, graph)
+    scope = _Scope(name, reuse, initializer, regularizer)
     graph.scopes.append(name)
     graph.var_scopes = getattr(graph, "var_scopes", []) + [scope]
     try:
@@ -486,8 +487,8 @@ def layers_in(graph):
 
 
 class _Scope:
-    def __init__(self, name, reuse, initializer, graph):
-        self.name, self.reuse, self.initializer = name, reuse, initializer
+    def __init__(self, name, reuse, initializer, regularizer):
+        self.name, self.reuse, self.initializer, self.regularizer = name, reuse, initializer, regularizer
 
     def reuse_variables(self):
         self.reuse = True
@@ -531,6 +532,9 @@ def get_variable(name, shape=None, dtype=None, initializer=None, regularizer=Non
     finally:
         graph.scopes = around
     graph.variables_by_name[full] = variable
+    regularizer = regularizer or next((s.regularizer for s in reversed(scopes) if s.regularizer is not None), None)
+    if regularizer is not None:
+        graph.add_to_collection(GraphKeys.REGULARIZATION_LOSSES, make(regularizer, (variable,), {}, name + "/Regularizer"))
     return variable
 
 

@@ -99,7 +99,7 @@ def tensor_scatter_nd_min(tensor, indices, updates, name=None):
 
 
 def adjoint(matrix, name=None):
-    return tf.linalg.matrix_transpose(matrix)
+    return tf.linalg.matrix_transpose(matrix, conjugate=True)
 
 
 def bitcast(input, type, name=None):

@@ -315,9 +315,12 @@ def gradients(ys, xs, grad_ys=None, name="gradients", gate_gradients=False, aggr
               unconnected_gradients=UnconnectedGradients.NONE):
     """tf.gradients within a tf.function: the trace is recorded on a tape of its own."""
     from snug import _function
-    if graph() is not None:
-        return graph().gradients(ys, xs, grad_ys)
-    return _function.gradients(ys, xs, grad_ys)
+    if stop_gradients is not None:
+        raise NotImplementedError("tf.gradients(stop_gradients=...) is not in Snug; put tf.stop_gradient around those tensors where they are used")
+    found = (graph() or _function).gradients(ys, xs, grad_ys)
+    if unconnected_gradients in ("zero", UnconnectedGradients.ZERO):
+        found = [tf.zeros_like(x) if g is None else g for g, x in zip(found, xs if isinstance(xs, (list, tuple)) else [xs])]
+    return found
 
 
 def no_gradient():

@@ -81,6 +81,9 @@ int sn_fn_axis(sn_fn_call *c, const char *name, int rank, int otherwise);
 uint32_t sn_fn_axes(sn_fn_call *c, const char *name, int rank);
 /* A shape; false after an error. dtype is not set. */
 bool sn_fn_shape(sn_fn_call *c, const char *name, snug_type *out);
+/* Pictures with their channels last, and results as they came, by the argument data_format. */
+sn_value sn_fn_channels_last(sn_fn_call *c, sn_value x);
+sn_value sn_fn_channels_back(sn_fn_call *c, sn_value x);
 /* Whether the text of an argument is this, case aside. */
 bool sn_fn_says(sn_fn_call *c, const char *name, const char *text);
 

@@ -196,10 +196,32 @@ void sn_fn_psnr(sn_fn_call *c) {
 }
 
 /* --- colours ---------------------------------------------------------------------------------- */
+static bool channels_first(sn_fn_call *c) {
+    return sn_fn_says(c, "data_format", "channels_first") || sn_fn_says(c, "data_format", "NCHW");
+}
+
+/* Pictures, or one of them, whose channels come first where the argument data_format says so. */
+sn_value sn_fn_channels_last(sn_fn_call *c, sn_value x) {
+    static const int one[3] = {1, 2, 0}, all[4] = {0, 2, 3, 1};
+    const int rank = sn_fn_type(c, x).rank;
+    if (!channels_first(c) || (rank != 3 && rank != 4))
+        return x;
+    return sn_build_transpose(c->b, x, rank == 3 ? one : all);
+}
+
+sn_value sn_fn_channels_back(sn_fn_call *c, sn_value x) {
+    static const int one[3] = {2, 0, 1}, all[4] = {0, 3, 1, 2};
+    const int rank = sn_fn_type(c, x).rank;
+    if (!channels_first(c) || (rank != 3 && rank != 4))
+        return x;
+    return sn_build_transpose(c->b, x, rank == 3 ? one : all);
+}
+
 /* Brightness of red, green and blue along the last axis. */
 void sn_fn_rgb_to_grayscale(sn_fn_call *c) {
     static const double share[3] = {0.2989, 0.5870, 0.1140};
-    const sn_value given = sn_fn_value(c, 0), x = sn_fn_unit_picture(c, given);
+    const sn_value given = sn_fn_channels_last(c, sn_fn_value(c, 0)),
+                   x = sn_fn_unit_picture(c, given);
     const snug_type t = sn_fn_type(c, x);
     sn_value sum = SN_NO_VALUE;
     if (t.rank < 1 || t.dims[t.rank - 1] != 3)
@@ -208,7 +230,7 @@ void sn_fn_rgb_to_grayscale(sn_fn_call *c) {
         const sn_value part = sn_build_affine(c->b, sn_build_part(c->b, x, -1, k, 1), share[k], 0);
         sum = k ? sn_build_add(c->b, sum, part) : part;
     }
-    c->out[0] = sn_fn_picture_of(c, sum, sn_fn_type(c, given).dtype);
+    c->out[0] = sn_fn_channels_back(c, sn_fn_picture_of(c, sum, sn_fn_type(c, given).dtype));
 }
 
 void sn_fn_grayscale_to_rgb(sn_fn_call *c) {
@@ -367,13 +389,13 @@ static bool has_colours(sn_fn_call *c, sn_value x) {
 }
 
 void sn_fn_rgb_to_hsv(sn_fn_call *c) {
-    const sn_value x = as_float(c, sn_fn_value(c, 0));
-    c->out[0] = has_colours(c, x) ? to_hsv(c, x) : SN_NO_VALUE;
+    const sn_value x = as_float(c, sn_fn_channels_last(c, sn_fn_value(c, 0)));
+    c->out[0] = has_colours(c, x) ? sn_fn_channels_back(c, to_hsv(c, x)) : SN_NO_VALUE;
 }
 
 void sn_fn_hsv_to_rgb(sn_fn_call *c) {
-    const sn_value x = as_float(c, sn_fn_value(c, 0));
-    c->out[0] = has_colours(c, x) ? from_hsv(c, x) : SN_NO_VALUE;
+    const sn_value x = as_float(c, sn_fn_channels_last(c, sn_fn_value(c, 0)));
+    c->out[0] = has_colours(c, x) ? sn_fn_channels_back(c, from_hsv(c, x)) : SN_NO_VALUE;
 }
 
 /* Hue plus `turn`, saturation times `factor`; either may be SN_NO_VALUE. */

@@ -408,7 +408,12 @@ void sn_fn_linspace(sn_fn_call *c) {
     const bool whole = !c->promotes && c->n_args > 1 && c->arg[0].kind == SNUG_ARG_INTEGER &&
                        c->arg[1].kind == SNUG_ARG_INTEGER; /* of which TensorFlow makes f64 */
     const sn_value count = count_up(c, n, sn_fn_dtype(c, "dtype", whole ? SNUG_F64 : SNUG_F32));
-    c->out[0] = sn_build_affine(c->b, count, parts > 0 ? (stop - start) / parts : 0, start);
+    const double step = parts > 0 ? (stop - start) / parts : 0;
+    c->out[0] = sn_build_affine(c->b, count, step, start);
+    if (sn_fn_flag(c, "retstep")) {
+        c->out[1] = sn_build_scalar(c->b, sn_fn_dtype_of(c, c->out[0]), step);
+        c->n_out = 2;
+    }
 }
 
 /* 1 on a diagonal. */
@@ -472,16 +477,17 @@ void sn_fn_one_hot(sn_fn_call *c) {
         c->out[0] = sn_build_cast(c->b, c->out[0], dtype);
 }
 
-/* Which classes an example has: the largest of its one-hot rows. */
+/* Which classes an example has: the largest of its one-hot rows, along the axis that Keras takes.
+ */
 void sn_fn_multi_hot(sn_fn_call *c) {
     const sn_value at = indices_of(c, 0);
-    const int rank = sn_fn_type(c, at).rank;
+    const int rank = sn_fn_type(c, at).rank, axis = sn_fn_axis(c, "axis", rank + 1, -1);
     const sn_one_hot spec = {.depth = sn_fn_int(c, "num_classes"),
                              .dtype = sn_fn_dtype(c, "dtype", SNUG_F32),
-                             .axis = -1,
+                             .axis = axis == rank ? -1 : axis,
                              .on = 1};
     const sn_value hot = sn_build_one_hot(c->b, at, &spec);
-    c->out[0] = rank ? sn_build_max(c->b, hot, 1u << (rank - 1), false) : hot;
+    c->out[0] = rank ? sn_build_max(c->b, hot, rank > 1 ? 2 : 1, false) : hot;
 }
 
 /* Position < length. */

@@ -35,6 +35,11 @@ static sn_value multiply(sn_fn_call *c, sn_value x, sn_value y, bool turn_x, boo
 void sn_fn_matmul(sn_fn_call *c) {
     sn_value x, y;
     sn_fn_pair(c, 0, 1, &x, &y);
+    if (sn_fn_given(c, "output_type")) {
+        const snug_dtype wanted = sn_fn_dtype(c, "output_type", SNUG_F32);
+        x = sn_build_cast(c->b, x, wanted);
+        y = sn_build_cast(c->b, y, wanted);
+    }
     const snug_type tx = sn_fn_type(c, x), ty = sn_fn_type(c, y);
     const bool turn_x = sn_fn_flag(c, "transpose_a") || sn_fn_flag(c, "adjoint_a"),
                turn_y = sn_fn_flag(c, "transpose_b") || sn_fn_flag(c, "adjoint_b");
@@ -364,6 +369,18 @@ void sn_fn_normalize(sn_fn_call *c) {
 void sn_fn_unit(sn_fn_call *c) {
     const sn_value x = sn_fn_float(c, 0);
     const int axis = sn_fn_axis(c, "axis", sn_fn_type(c, x).rank, -1);
+    const int64_t order = sn_fn_int(c, "order");
+    if (order != 2) {
+        const snug_dtype dtype = sn_fn_dtype_of(c, x);
+        const sn_value power = sn_build_scalar(c->b, dtype, (double)order),
+                       root = sn_build_scalar(c->b, dtype, 1 / (double)order),
+                       powers = sn_build_pow(c->b, sn_build_abs(c->b, x), power),
+                       norm =
+                           sn_build_pow(c->b, sn_build_sum(c->b, powers, 1u << axis, true), root),
+                       least = sn_fn_like(c, x, sn_fn_real(c, "epsilon"));
+        c->out[0] = sn_build_div(c->b, x, sn_build_maximum(c->b, norm, least));
+        return;
+    }
     const sn_value squares = sn_build_sum(c->b, sn_build_square(c->b, x), 1u << axis, true),
                    most = sn_fn_like(c, x, 1 / sn_fn_real(c, "epsilon"));
     c->out[0] = sn_build_mul(c->b, x, sn_build_minimum(c->b, sn_build_rsqrt(c->b, squares), most));
@@ -450,15 +467,26 @@ void sn_fn_trace(sn_fn_call *c) {
 }
 
 /* The matrix with another main diagonal. */
+/* Matrices with other numbers on diagonal k. */
 void sn_fn_set_diag(sn_fn_call *c) {
     const sn_value x = sn_fn_value(c, 0);
     const snug_type t = sn_fn_type(c, x);
     const sn_value d = sn_fn_value_as(c, 1, t.dtype);
-    if (t.rank < 2 || t.dims[t.rank - 1] != t.dims[t.rank - 2])
-        return sn_fn_refuse(c, SNUG_E_UNSUPPORTED, "it needs square matrices");
-    const sn_value own = sn_build_band(c->b, x, 0, 0),
-                   rows = sn_build_broadcast_to(c->b, sn_build_expand_dims(c->b, d, -2), &t);
-    c->out[0] = sn_build_add(c->b, sn_build_sub(c->b, x, own), sn_build_band(c->b, rows, 0, 0));
+    const snug_type td = sn_fn_type(c, d);
+    const int64_t k = sn_fn_int(c, "k");
+    if (t.rank < 2 || td.rank < 1)
+        return sn_fn_refuse(c, SNUG_E_INVALID, "it needs matrices and rows of numbers");
+    const int64_t rows = t.dims[t.rank - 2], columns = t.dims[t.rank - 1];
+    const int64_t down = rows - (k < 0 ? -k : 0), right = columns - (k > 0 ? k : 0),
+                  n = down < right ? down : right;
+    if (n < 1 || td.dims[td.rank - 1] != n)
+        return sn_fn_refuse(c, SNUG_E_INVALID, "%lld numbers for diagonal %lld of %lld by %lld",
+                            (long long)td.dims[td.rank - 1], (long long)k, (long long)rows,
+                            (long long)columns);
+    const sn_value ones = sn_build_fill(c->b, &(snug_type){t.dtype, 1, {n}}, 1),
+                   on = on_diagonal(c, ones, k, rows, columns),
+                   other = sn_build_equal(c->b, on, sn_build_scalar(c->b, t.dtype, 0));
+    c->out[0] = sn_build_select(c->b, other, x, on_diagonal(c, d, k, rows, columns));
 }
 
 void sn_fn_band_part(sn_fn_call *c) {

@@ -388,6 +388,8 @@ void sn_fn_attention(sn_fn_call *c) {
     const sn_value bias = sn_fn_named_as(c, "bias", t.dtype), mask = sn_fn_named(c, "mask");
     if (t.rank != 4)
         return sn_fn_refuse(c, SNUG_E_SHAPE, "queries have %d axes; they must have 4", t.rank);
+    if (sn_fn_given(c, "attn_logits_soft_cap"))
+        return sn_fn_refuse(c, SNUG_E_UNSUPPORTED, "attn_logits_soft_cap");
     const double scale =
         sn_fn_given(c, "scale") ? sn_fn_real(c, "scale") : 1 / sqrt((double)t.dims[3]);
     const sn_value pair[2] = {q, k};

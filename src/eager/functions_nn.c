@@ -181,13 +181,28 @@ void sn_fn_weighted_xent(sn_fn_call *c) {
                              sn_build_mul(c->b, scale, tail));
 }
 
-/* A loss of nn/loss.c per example, of (target, output, from_logits). */
+/* x with axis `axis` last. */
+static sn_value axis_last(sn_fn_call *c, sn_value x, int axis) {
+    const int rank = sn_fn_type(c, x).rank;
+    int perm[SNUG_MAX_RANK], at = 0;
+    for (int k = 0; k < rank; k++)
+        if (k != axis)
+            perm[at++] = k;
+    perm[at] = axis;
+    return axis == rank - 1 ? x : sn_build_transpose(c->b, x, perm);
+}
+
+/* A loss of nn/loss.c per example, of (target, output, from_logits, axis). */
 static void loss_terms(sn_fn_call *c, const char *name) {
     sn_loss l;
     char text[80];
     snprintf(text, sizeof text, "%s:from_logits=%d", name, sn_fn_flag(c, "from_logits") ? 1 : 0);
-    const sn_value output = sn_fn_float(c, 1);
-    sn_value target = sn_fn_value(c, 0);
+    sn_value output = sn_fn_float(c, 1), target = sn_fn_value(c, 0);
+    const int rank = sn_fn_type(c, output).rank, axis = sn_fn_axis(c, "axis", rank, -1);
+    if (!sn_fn_failed(c) && rank > 0) {
+        output = axis_last(c, output, axis);
+        target = sn_fn_type(c, target).rank == rank ? axis_last(c, target, axis) : target;
+    }
     if (sn_fn_failed(c) || sn_loss_parse(text, &l, &c->b->error) != SNUG_OK)
         return;
     const snug_type t = sn_fn_type(c, output), tt = sn_fn_type(c, target);
@@ -513,6 +528,11 @@ static void pool(sn_fn_call *c, sn_op op) {
                             n + 2);
     if (!enter_window(c, &w, x, n) || !spread_axes(c, size, n, w.channels_first, w.kernel))
         return;
+    int n_dilations = 0;
+    const int64_t *const dilations = sn_fn_ints(c, "dilations", &n_dilations);
+    for (int k = 0; dilations && k < n_dilations; k++)
+        if (dilations[k] != 1)
+            return sn_fn_refuse(c, SNUG_E_UNSUPPORTED, "windows with dilations");
     if (by_shape && !sn_fn_given(c, "strides"))
         for (int k = 0; k < n; k++)
             w.strides[k] = 1;
@@ -666,8 +686,20 @@ void sn_fn_sufficient_statistics(sn_fn_call *c) {
     c->n_out = 3;
 }
 
+/* Rows, from axis `first` on, of a length of at most max_norm. */
+static sn_value shortened(sn_fn_call *c, sn_value x, int first) {
+    const sn_value most = sn_fn_like(c, x, sn_fn_real(c, "max_norm"));
+    uint32_t axes = 0;
+    for (int k = first; k < sn_fn_type(c, x).rank; k++)
+        axes |= 1u << k;
+    const sn_value length =
+        sn_build_sqrt(c->b, sn_build_sum(c->b, sn_build_square(c->b, x), axes, true));
+    return sn_build_mul(c->b, x, sn_build_div(c->b, most, sn_build_maximum(c->b, length, most)));
+}
+
 void sn_fn_embedding_lookup(sn_fn_call *c) {
     const sn_value table = sn_fn_value(c, 0), at = sn_fn_value(c, 1);
     const sn_value in[2] = {table, at};
-    c->out[0] = sn_build(c->b, SN_OP_gather, NULL, in, 2);
+    const sn_value rows = sn_build(c->b, SN_OP_gather, NULL, in, 2);
+    c->out[0] = sn_fn_given(c, "max_norm") ? shortened(c, rows, sn_fn_type(c, at).rank) : rows;
 }

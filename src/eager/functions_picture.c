@@ -307,7 +307,7 @@ void sn_fn_warp(sn_fn_call *c) {
     static const char *const modes[] = {"constant", "reflect", "wrap", "nearest"};
     static const char *const kinds[] = {"bilinear", "nearest"};
     sn_builder *const b = c->b;
-    const sn_value given = sn_fn_value(c, 0);
+    const sn_value given = sn_fn_channels_last(c, sn_fn_value(c, 0));
     const snug_type t = sn_fn_type(c, given);
     sn_value moves = sn_fn_value_as(c, 1, SNUG_F32);
     const int mode = place_of(modes, 4, c, "fill_mode"),
@@ -333,5 +333,5 @@ void sn_fn_warp(sn_fn_call *c) {
     a.warp.value = (int64_t)sn_build_param(b, "", sn_fn_real(c, "fill_value")).i;
     x = sn_build(b, SN_OP_warp, &a, in, 2);
     x = single ? sn_build_squeeze(b, x, 0) : x;
-    c->out[0] = sn_build_cast(b, x, t.dtype);
+    c->out[0] = sn_fn_channels_back(c, sn_build_cast(b, x, t.dtype));
 }

@@ -325,8 +325,18 @@ void sn_fn_bincount(sn_fn_call *c) {
     if (sn_value_ok(weights))
         weights = sn_build_reshape(c->b, weights, (const int64_t[]){-1}, 1);
     else
-        weights = sn_build_fill(c->b, &(snug_type){SNUG_I32, 1, {sn_fn_type(c, x).dims[0]}}, 1);
-    c->out[0] = scattered(c, x, weights, n);
+        weights = sn_build_fill(
+            c->b, &(snug_type){sn_fn_dtype(c, "dtype", SNUG_I32), 1, {sn_fn_type(c, x).dims[0]}},
+            1);
+    const int64_t most = sn_fn_given(c, "maxlength") ? sn_fn_int(c, "maxlength") : n;
+    if (most < n) { /* what lies beyond is not counted */
+        const sn_value end = sn_build_scalar(c->b, whole, (double)most),
+                       last = sn_build_scalar(c->b, whole, (double)(most - 1)),
+                       none = sn_build_scalar(c->b, sn_fn_dtype_of(c, weights), 0);
+        weights = sn_build_select(c->b, sn_build_greater(c->b, end, x), weights, none);
+        x = sn_build_minimum(c->b, x, last);
+    }
+    c->out[0] = scattered(c, x, weights, most < n ? most : n);
 }
 
 void sn_fn_segment_sum(sn_fn_call *c) {

@@ -193,6 +193,9 @@ void sn_fn_unstack(sn_fn_call *c) {
     const int axis = sn_fn_axis(c, "axis", t.rank, 0);
     if (sn_fn_failed(c))
         return;
+    if (sn_fn_given(c, "num") && sn_fn_int(c, "num") != t.dims[axis])
+        return sn_fn_refuse(c, SNUG_E_INVALID, "num=%lld of an axis of %lld",
+                            (long long)sn_fn_int(c, "num"), (long long)t.dims[axis]);
     if (t.dims[axis] > SN_FN_MAX_OUT)
         return sn_fn_refuse(c, SNUG_E_UNSUPPORTED, "%lld parts; at most %d are possible",
                             (long long)t.dims[axis], SN_FN_MAX_OUT);
@@ -540,7 +543,7 @@ void sn_fn_strided_slice(sn_fn_call *c) {
 /* --- pictures as channels --------------------------------------------------------------------- */
 void sn_fn_space_to_depth(sn_fn_call *c) {
     static const int perm[6] = {0, 1, 3, 2, 4, 5};
-    const sn_value x = sn_fn_value(c, 0);
+    const sn_value x = sn_fn_channels_last(c, sn_fn_value(c, 0));
     const snug_type t = sn_fn_type(c, x);
     const int64_t n = sn_fn_int(c, "block_size");
     if (t.rank != 4 || n < 1 || t.dims[1] % n || t.dims[2] % n)
@@ -548,19 +551,19 @@ void sn_fn_space_to_depth(sn_fn_call *c) {
                             (long long)n);
     const int64_t parts[6] = {t.dims[0], t.dims[1] / n, n, t.dims[2] / n, n, t.dims[3]},
                   flat[4] = {t.dims[0], t.dims[1] / n, t.dims[2] / n, -1};
-    c->out[0] = sn_build_reshape(
-        c->b, sn_build_transpose(c->b, sn_build_reshape(c->b, x, parts, 6), perm), flat, 4);
+    const sn_value blocks = sn_build_transpose(c->b, sn_build_reshape(c->b, x, parts, 6), perm);
+    c->out[0] = sn_fn_channels_back(c, sn_build_reshape(c->b, blocks, flat, 4));
 }
 
 void sn_fn_depth_to_space(sn_fn_call *c) {
     static const int perm[6] = {0, 1, 3, 2, 4, 5};
-    const sn_value x = sn_fn_value(c, 0);
+    const sn_value x = sn_fn_channels_last(c, sn_fn_value(c, 0));
     const snug_type t = sn_fn_type(c, x);
     const int64_t n = sn_fn_int(c, "block_size");
     if (t.rank != 4 || n < 1 || n > INT32_MAX || t.dims[3] % (n * n))
         return sn_fn_refuse(c, SNUG_E_INVALID, "channels do not make blocks of %lld", (long long)n);
     const int64_t parts[6] = {t.dims[0], t.dims[1], t.dims[2], n, n, t.dims[3] / (n * n)},
                   flat[4] = {t.dims[0], t.dims[1] * n, t.dims[2] * n, parts[5]};
-    c->out[0] = sn_build_reshape(
-        c->b, sn_build_transpose(c->b, sn_build_reshape(c->b, x, parts, 6), perm), flat, 4);
+    const sn_value blocks = sn_build_transpose(c->b, sn_build_reshape(c->b, x, parts, 6), perm);
+    c->out[0] = sn_fn_channels_back(c, sn_build_reshape(c->b, blocks, flat, 4));
 }

@@ -63,8 +63,19 @@ def get_losses(scope=None, loss_collection=None):
     return _graph.get_collection(_graph.GraphKeys.LOSSES)
 
 
+def get_regularization_losses(scope=None):
+    return _graph.get_collection(_graph.GraphKeys.REGULARIZATION_LOSSES, scope)
+
+
+def get_regularization_loss(scope=None, name="total_regularization_loss"):
+    total = None
+    for loss in get_regularization_losses(scope):
+        total = loss if total is None else total + loss
+    return tf.constant(0.0) if total is None else total
+
+
 def get_total_loss(add_regularization_losses=True, name="total_loss", scope=None):
     total = None
-    for loss in get_losses():
+    for loss in get_losses() + (get_regularization_losses() if add_regularization_losses else []):
         total = loss if total is None else total + loss
     return total

@@ -87,3 +87,14 @@ check("a feature", str(tf.train.Feature(float_list=tf.train.FloatList(value=[2.7
 with tf.Graph().as_default(), tf.Session() as sess:
     check("one variable", sess.run(tf.while_loop(lambda i: i < 5, lambda i: i + 2, [tf.constant(0)])))
     check("so often", sess.run(tf.while_loop(lambda i, j: i < 9, lambda i, j: (i + 1, j * 2), [0, 1], maximum_iterations=3)))
+
+# --- what variables cost --------------------------------------------------------------------------------
+with tf.Graph().as_default(), tf.Session() as sess:
+    with tf.variable_scope("cheap", regularizer=lambda w: 0.5 * tf.reduce_sum(w * w)):
+        tf.get_variable("w", [2], initializer=tf.constant_initializer(2.0))
+    tf.get_variable("v", [3], initializer=tf.ones_initializer(), regularizer=lambda w: 0.1 * tf.reduce_sum(w))
+    tf.get_variable("u", [3], initializer=tf.ones_initializer())
+    tf.losses.mean_squared_error(tf.ones(2), tf.zeros(2))
+    sess.run(tf.global_variables_initializer())
+    check("of each", sess.run(tf.get_collection(tf.GraphKeys.REGULARIZATION_LOSSES)))
+    check("of all", sess.run([tf.losses.get_regularization_loss(), tf.losses.get_total_loss(), tf.losses.get_total_loss(False)]))
