@@ -135,11 +135,14 @@ static int read_rest(FILE *f, program *pr, edges *e) {
 static int read_program(const char *path, program *pr) {
     edges e = {0};
     FILE *f = fopen(path, "r");
-    const int ok = f && read_head(f, pr, &e) && read_rest(f, pr, &e);
+    if (!f) {
+        perror(path);
+        return 0;
+    }
+    const int ok = read_head(f, pr, &e) && read_rest(f, pr, &e);
     if (!ok)
         fprintf(stderr, "%s: want N E fixed loss, N lines `bytes cost`, E lines `u v` without a cycle\n", path);
-    if (f)
-        fclose(f);
+    fclose(f);
     return ok;
 }
 

@@ -432,7 +432,9 @@ static void test_bad_recipes_are_refused_with_the_form(void **state) {
     expect_status(snug_feed_open(*state, "zeros:4611686018427387904x4", &feed, &err),
                   SNUG_E_OVERFLOW, &err);
     expect_text(err.text, "zeros:4611686018427387904x4");
-    expect_status(snug_feed_open(*state, "nothing:3x4", &feed, &err), SNUG_E_IO,
+    expect_status(snug_feed_open(*state, "nothing:3x4", &feed, &err), SNUG_E_INVALID, &err);
+    expect_text(err.text, "neither a file nor a recipe; there are zeros:SHAPE, ");
+    expect_status(snug_feed_open(*state, "./nothing:3x4", &feed, &err), SNUG_E_IO,
                   &err); /* a file of that name */
 }
 

@@ -145,8 +145,9 @@ snug_status cli_open_data(cli *c, const snug_model *m, cli_data_options ids, cli
 void cli_close_data(cli_data *d);
 /* The input (or output) that an argument names in front of '=', else -1; *value is what follows. */
 int cli_named(const snug_model *m, bool input, const char *argument, const char **value);
-/* Whether a file can be made at the option's path: better told before training than after. */
-snug_status cli_check_output(const cli *c, option_id id, snug_error *err);
+/* Whether a file of so many bytes can be made at the option's path: better told before training
+ * than after. */
+snug_status cli_check_output(const cli *c, option_id id, size_t bytes, snug_error *err);
 /* After a command's results: the memory report where --memory was given; in JSON as a member. */
 snug_status cli_print_memory(const cli *c, snug_error *err);
 

@@ -76,13 +76,23 @@ static snug_status open_pipelines(cli *c, const snug_model *m, fit_job *j, snug_
     return cli_open_pipeline(c, &p, &j->options.val_dataset, err);
 }
 
+/* Of weights in a file, without its header; f32 at least. */
+static size_t weight_bytes(const snug_model *m) {
+    size_t sum = 0;
+    for (size_t i = 0; i < snug_model_n_layers(m); i++) {
+        snug_layer_info l;
+        snug_model_layer(m, i, &l);
+        sum += (size_t)l.n_params * sizeof(float);
+    }
+    return sum;
+}
+
 /* Before anything is trained. */
-static snug_status check_outputs(const cli *c, snug_error *err) {
-    static const option_id ids[] = {OPT_save, OPT_save_best, OPT_csv};
-    for (size_t i = 0; i < sizeof ids / sizeof *ids; i++)
-        if (cli_check_output(c, ids[i], err) != SNUG_OK)
-            return err->code;
-    return SNUG_OK;
+static snug_status check_outputs(const cli *c, const snug_model *m, snug_error *err) {
+    snug_status status = cli_check_output(c, OPT_csv, 0, err);
+    if (status == SNUG_OK)
+        status = cli_check_output(c, OPT_save, weight_bytes(m), err);
+    return status == SNUG_OK ? cli_check_output(c, OPT_save_best, weight_bytes(m), err) : status;
 }
 
 static snug_status add_callbacks(cli *c, fit_job *j, snug_error *err) {
@@ -176,8 +186,8 @@ static snug_status train(cli *c, snug_model *m, fit_job *j, snug_error *err) {
     if (status == SNUG_OK)
         status = print_result(c, m, j, &result, err);
     if (status == SNUG_OK && cli_interrupted(NULL))
-        status = cli_fail(err, SNUG_E_INTERRUPTED, "stopped by the user after %lld steps; %s",
-                          (long long)result.steps,
+        status = cli_fail(err, SNUG_E_INTERRUPTED, "stopped by the user after %lld step%s; %s",
+                          (long long)result.steps, result.steps == 1 ? "" : "s",
                           cli_given(c, OPT_save) ? "the weights are saved"
                                                  : "--save would have kept the weights");
     return status;
@@ -208,9 +218,9 @@ snug_status cmd_fit(cli *c, snug_error *err) {
     if (status == SNUG_OK)
         status = check_given(c, err);
     if (status == SNUG_OK)
-        status = check_outputs(c, err);
-    if (status == SNUG_OK)
         status = cli_load_model(c, true, &m, err);
+    if (status == SNUG_OK)
+        status = check_outputs(c, m, err);
     if (status == SNUG_OK && cli_given(c, OPT_plan))
         status = snug_model_pin_plan(m, j.options.batch, c->args.text[OPT_plan], err);
     if (status == SNUG_OK && (cli_given(c, OPT_budget) || cli_given(c, OPT_plan)))

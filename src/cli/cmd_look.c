@@ -5,8 +5,9 @@
 #include <errno.h>
 #include <string.h>
 
-#define MAX_BATCH (INT64_C(1) << 40) /* of a plan; there, sizes of most models can still be told   \
-                                      */
+#define MAX_BATCH                                                                                  \
+    (INT64_C(1) << 40) /* of a plan; there, sizes of most models can still be told                 \
+                        */
 
 typedef struct {
     FILE *file;

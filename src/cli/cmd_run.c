@@ -156,6 +156,8 @@ static snug_status predict_all(cli *c, run_job *j, snug_model *m, snug_error *er
     if (status == SNUG_OK)
         status = snug_predict_outputs(m, &j->options, append_rows, j, err);
     progress_end(&j->bar);
+    if (status == SNUG_E_INTERRUPTED)
+        status = cli_fail(err, status, "stopped by the user; '%s' was not written", j->path[0]);
     for (size_t i = 0; i < n && status == SNUG_OK; i++)
         status = snug_npy_commit(j->out[i], err);
     return status;

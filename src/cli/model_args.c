@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 static snug_compile compile_of(const cli *c) {
@@ -134,8 +135,22 @@ void cli_close_data(cli_data *d) {
     }
 }
 
+/* A file there now is replaced only when the new one is complete: it gives no room. */
+static snug_status check_room(int fd, const char *path, size_t bytes, snug_error *err) {
+    struct statvfs fs;
+    char needs[32], room[32];
+    if (fstatvfs(fd, &fs) != 0 || fs.f_frsize == 0 || fs.f_bavail > SIZE_MAX / fs.f_frsize ||
+        bytes <= (size_t)fs.f_bavail * fs.f_frsize)
+        return SNUG_OK;
+    return cli_fail(err, SNUG_E_IO,
+                    "cannot write '%s': it will have %s and that disk has %s left; free space "
+                    "there or choose another path",
+                    path, snug_bytes_print(bytes, needs, sizeof needs),
+                    snug_bytes_print((size_t)fs.f_bavail * fs.f_frsize, room, sizeof room));
+}
+
 /* The library writes PATH.tmp first; so does this. */
-snug_status cli_check_output(const cli *c, option_id id, snug_error *err) {
+snug_status cli_check_output(const cli *c, option_id id, size_t bytes, snug_error *err) {
     const char *path = c->args.text[id];
     char tmp[1100];
     if (!path)
@@ -146,9 +161,10 @@ snug_status cli_check_output(const cli *c, option_id id, snug_error *err) {
     if (fd < 0)
         return cli_fail(err, SNUG_E_IO, "cannot write '%s': %s; choose another path", path,
                         strerror(errno));
+    const snug_status status = check_room(fd, path, bytes, err);
     close(fd);
     unlink(tmp);
-    return SNUG_OK;
+    return status;
 }
 
 snug_status cli_print_memory(const cli *c, snug_error *err) {

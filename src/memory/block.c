@@ -63,16 +63,22 @@ static bool populate(void *base, size_t bytes, size_t page) {
 
 /* Page tables count, too: 8 bytes a page, and the tables above them. Asked of the system itself: a
  * caller's I/O table need not know /proc, and not to know a limit is to be killed by it. */
-static snug_status check_limits(const sn_request *r, snug_error *err) {
+static snug_status check_limits(const snug_engine *e, const sn_request *r, snug_error *err) {
     const sn_limits limits = sn_limits_read(&sn_io_system);
     const size_t tables = r->bytes / 256;
+    const char *category = sn_category_name(r->category);
+    char needs[32], room[32];
     if (limits.room_bytes > tables && r->bytes <= limits.room_bytes - tables)
         return SNUG_OK;
-    return sn_fail(err, SNUG_E_MEMORY,
-                   "%zu bytes for %s %.64s exceed the %zu bytes that the %s has left; give a "
-                   "smaller budget or raise that limit",
-                   r->bytes, sn_category_name(r->category), r->owner, limits.room_bytes,
-                   limits.name);
+    return sn_fail(
+        err, SNUG_E_MEMORY,
+        "%zu bytes (%s) for %s%s%.64s exceed the %zu bytes (%s) that the %s has left; "
+        "give a %s or raise that limit",
+        r->bytes, snug_bytes_print(r->bytes, needs, sizeof needs), category,
+        strcmp(category, r->owner) == 0 ? "" : " ", strcmp(category, r->owner) == 0 ? "" : r->owner,
+        limits.room_bytes, snug_bytes_print(limits.room_bytes, room, sizeof room), limits.name,
+        e->process_budget_bytes > 0 ? "smaller budget"
+                                    : "budget (--budget auto: what is free), a smaller batch,");
 }
 
 /* Maps b->mapped_bytes and the guard page; sets *base. */
@@ -85,7 +91,7 @@ static snug_status map_pages(const sn_block *b, const sn_block_options *o, const
     if (r->category == SN_MEM_ARENA)
         malloc_trim(0); /* or what planning freed would stand beside the arena for good */
     if (o->populate)
-        SNUG_TRY(check_limits(r, err));
+        SNUG_TRY(check_limits(b->engine, r, err));
     /* RLIMIT_AS and RLIMIT_DATA are the kernel's to check: it answers ENOMEM and kills nobody. */
     char *p = mmap(NULL, total, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (p == MAP_FAILED)

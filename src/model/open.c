@@ -10,6 +10,7 @@
 #include "model/array_file.h"
 #include "model/cifar.h"
 
+#include <stdio.h>
 #include <string.h>
 
 typedef struct {
@@ -98,11 +99,29 @@ static snug_status open_recipe(snug_engine *e, const recipe_row *row, const char
     return sn_feed_from_recipe(e, &type, &r, out, err);
 }
 
+/* "norml:256x10@7": nobody calls a file that. */
+static bool looks_like_recipe(const char *source) {
+    const size_t n = strspn(source, "abcdefghijklmnopqrstuvwxyz");
+    return n > 0 && source[n] == ':' && source[n + 1] >= '0' && source[n + 1] <= '9';
+}
+
+static snug_status refuse_recipe(const char *source, snug_error *err) {
+    char forms[200] = "";
+    for (size_t i = 0; i < sizeof recipes / sizeof *recipes; i++) {
+        const size_t n = strlen(forms);
+        snprintf(forms + n, sizeof forms - n, "%s%s", i ? ", " : "", recipes[i].form);
+    }
+    return sn_fail(err, SNUG_E_INVALID, "'%.100s' is neither a file nor a recipe; there are %s",
+                   source, forms);
+}
+
 snug_status snug_feed_open(snug_engine *engine, const char *source, snug_feed **out,
                            snug_error *err) {
     const recipe_row *row = find_recipe(source);
     if (sn_cifar_is(source))
         return sn_feed_from_cifar(engine, source, out, err);
-    return row ? open_recipe(engine, row, source, out, err)
-               : sn_feed_from_array_file(engine, source, out, err);
+    if (row)
+        return open_recipe(engine, row, source, out, err);
+    const snug_status status = sn_feed_from_array_file(engine, source, out, err);
+    return status == SNUG_E_IO && looks_like_recipe(source) ? refuse_recipe(source, err) : status;
 }

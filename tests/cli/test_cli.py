@@ -383,7 +383,12 @@ class BadInput(Case):
         self.fails(4, w + " is weights (safetensors), not a model", args=["plan", w])
         self.fails(4, "expected snug plan 1 before '{", args=self.fit_args("--plan", self.model))
 
+    def test_a_step_that_the_machine_cannot_hold_names_the_budget(self):
+        rows = 10 ** 12
+        self.fails(1, "TiB) for arena exceed the", "--budget auto", args=self.fit_args("--batch", rows, x=f"normal:{rows}x4@1", y=f"labels:{rows}@1@3"))
+
     def test_numbers_that_are_too_large_are_usage(self):
+        self.fails(2, "'norml:40x4@1' is neither a file nor a recipe", "normal:SHAPE@SEED", args=self.fit_args(x="norml:40x4@1"))
         self.fails(2, "--batch", "at most 1099511627776", args=["plan", self.model, "--batch", (1 << 63) - 1])
         self.fails(2, "more than the", "address space", args=["plan", self.model, "--budget", "9" * 30])
 
@@ -392,6 +397,18 @@ class BadInput(Case):
         r = self.run_snug("plan", self.model, "--batch", (1 << 20) + 1, "--budget", "1MiB", "--quick", "--json")
         self.assertIn(r.returncode, (0, 3), r.stderr)
         self.assertLessEqual(json.loads(r.stdout)["slices"], 1 << 20)
+
+    def test_a_disk_without_room_for_the_weights_is_told_before_the_first_step(self):
+        model = files.model(self.at("broad.json"), 4, [files.dense("broad", 9000), files.dense("d", 3)], optimizer="adam", loss="mse")
+        disk = self.at("disk")
+        os.mkdir(disk)
+        words = [SNUG, "fit", model, "--x", "missing.npy", "--y", "missing.npy", "--save", os.path.join(disk, "w.safetensors")]
+        r = subprocess.run(["unshare", "-m", "sh", "-c", 'mount -t tmpfs -o size=64k tmpfs "$0" || exit 77; exec "$@"', disk, *words],
+                           capture_output=True, text=True)
+        if r.returncode in (1, 77):
+            self.skipTest(f"nothing can be mounted here: {r.stderr}")
+        self.assertEqual(r.returncode, 6, r.stderr)
+        self.assertIn("it will have 281.3 KiB and that disk has 64.0 KiB left", r.stderr)
 
     def test_pages_and_plans_are_whole_or_not_there(self):
         limit = lambda: (signal.signal(signal.SIGXFSZ, signal.SIG_IGN), resource.setrlimit(resource.RLIMIT_FSIZE, (64, 64)))
