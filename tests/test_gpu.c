@@ -9,6 +9,7 @@
 
 #include <snug/dataset.h>
 #include <snug/graph.h>
+#include <snug/record.h>
 
 #include <math.h>
 #include <pthread.h>
@@ -412,6 +413,38 @@ static void test_a_reset_is_made_only_when_asked_for(void **state) {
     assert_int_equal(card()->n_resets, 1);
 }
 
+static void test_a_device_in_use_is_not_given_back(void **state) {
+    snug_error err;
+    blobs b;
+    double values[2];
+    snug_recorder *r;
+    expect_ok(open_gpu(*state, 0, &err), &err);
+    snug_model *m = mlp(*state);
+    expect_status(snug_device(*state, "cpu", NULL, &err), SNUG_E_INVALID, &err);
+    expect_text(err.text, "gpu:0 is in use; destroy the models, sessions and recorders");
+    expect_status(open_gpu(*state, 0, &err), SNUG_E_INVALID, &err);
+    expect_status(snug_device_reset(*state, &err), SNUG_E_INVALID, &err);
+    blobs_begin(*state, &b);
+    const snug_run_options run = {.x = b.fx, .y = b.fy, .batch = 16};
+    expect_ok(snug_evaluate(m, &run, values, NULL, &err), &err);
+    blobs_end(&b);
+    snug_model_destroy(m);
+    expect_ok(snug_recorder_create(*state, &r, &err), &err);
+    expect_status(snug_device(*state, "cpu", NULL, &err), SNUG_E_INVALID, &err);
+    const snug_type type = {.dtype = SNUG_F32, .rank = 1, .dims = {4096}};
+    static const float zeros[4096];
+    snug_tensor *t, *twice;
+    expect_ok(snug_tensor_copy(r, &type, zeros, &t, &err), &err);
+    expect_ok(snug_record_op(r, "add", "", (snug_tensor *[]){t, t}, 2, &twice, 1, &err), &err);
+    expect_ok(snug_sync(r, &err), &err);
+    snug_tensor_drop(t);
+    snug_recorder_destroy(r);
+    expect_status(snug_device(*state, "cpu", NULL, &err), SNUG_E_INVALID, &err);
+    snug_tensor_drop(twice); /* it lay on the card until now */
+    expect_ok(snug_device(*state, "cpu", NULL, &err), &err);
+    assert_int_equal(card()->n_contexts, 0);
+}
+
 /* --- what is missing ---------------------------------------------------------------------------
  */
 static void test_what_is_missing_is_said(void **state) {
@@ -610,6 +643,7 @@ int main(void) {
         gpu_test(test_nan_leaves_the_weights_as_they_were),
         gpu_test(test_labels_outside_of_the_classes_are_named),
         gpu_test(test_a_reset_is_made_only_when_asked_for),
+        gpu_test(test_a_device_in_use_is_not_given_back),
         gpu_test(test_what_is_missing_is_said),
         gpu_test(test_a_library_that_had_no_memory_is_asked_again),
         gpu_test(test_a_card_that_fails_while_a_library_is_asked_is_lost),

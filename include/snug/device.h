@@ -26,7 +26,8 @@ typedef struct {
 
 /* "cpu" (what an engine begins with), "gpu" or "gpu:1": of models, sessions and recorders made from
  * now on. options NULL: zeros. SNUG_E_DEVICE says what is missing. A device is given back with the
- * engine, or when another is chosen: nothing made before may be in use then. */
+ * engine, or when another is chosen: SNUG_E_INVALID where something made there before is still in
+ * use. */
 SNUG_API SNUG_CHECKED snug_status snug_device(snug_engine *engine, const char *name,
                                               const snug_device_options *options, snug_error *err);
 

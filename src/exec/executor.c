@@ -29,6 +29,8 @@ snug_status sn_executor_create(snug_engine *e, sn_state *state, const sn_device 
     x->state = state;
     x->n_devices = (uint32_t)n_devices;
     x->gpu = sn_gpu_of(devices[0]);
+    if (x->gpu)
+        x->gpu->n_users++;
     for (int i = 0; i < n_devices; i++) {
         x->devices[i] = x->gpu ? x->gpu->host : *(const sn_cpu_device *)devices[i];
         snprintf(x->names[i], sizeof x->names[i], "%s", devices[i]->name);
@@ -70,8 +72,10 @@ void sn_executor_destroy(sn_executor *x) {
         sn_block_clear(&x->arenas[m]);
         sn_spill_destroy(x->files[m]);
     }
-    if (x->gpu)
+    if (x->gpu) {
         sn_gpu_clear(x);
+        x->gpu->n_users--;
+    }
     sn_free(x->engine, SN_MEM_PLAN, x, sizeof *x);
 }
 

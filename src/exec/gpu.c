@@ -213,6 +213,17 @@ static snug_status parse_name(const char *name, bool *is_gpu, int *index, snug_e
     return sn_fail(err, SNUG_E_INVALID, "there is no device '%.40s'; say cpu, gpu or gpu:1", name);
 }
 
+/* What was made there before holds on to it. */
+static snug_status check_unused(const snug_engine *engine, snug_error *err) {
+    const sn_gpu_device *g = sn_engine_gpu(engine);
+    if (!g || g->n_users == 0)
+        return SNUG_OK;
+    return sn_fail(err, SNUG_E_INVALID,
+                   "%s is in use; destroy the models, sessions and recorders made there before it "
+                   "is given back",
+                   g->device.name);
+}
+
 snug_status snug_device(snug_engine *engine, const char *name, const snug_device_options *options,
                         snug_error *err) {
     const snug_device_options none = {.budget_bytes = 0};
@@ -222,6 +233,7 @@ snug_status snug_device(snug_engine *engine, const char *name, const snug_device
     if (!engine || !name)
         return sn_fail(err, SNUG_E_INVALID, "snug_device: engine and name must not be NULL");
     SNUG_TRY(parse_name(name, &is_gpu, &index, err));
+    SNUG_TRY(check_unused(engine, err));
     sn_engine_attach(engine, NULL, NULL);
     if (!is_gpu)
         return SNUG_OK;
@@ -239,6 +251,7 @@ snug_status snug_device(snug_engine *engine, const char *name, const snug_device
 snug_status snug_device_reset(snug_engine *engine, snug_error *err) {
     if (!engine)
         return sn_fail(err, SNUG_E_INVALID, "snug_device_reset: engine must not be NULL");
+    SNUG_TRY(check_unused(engine, err));
     sn_gpu_device *g = sn_engine_gpu(engine);
     if (g)
         g->reset = true;

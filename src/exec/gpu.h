@@ -28,6 +28,7 @@ typedef struct sn_gpu_device {
     bool exact;               /* products of f32 in f32 */
     size_t budget_bytes;      /* of device memory, all of it; 0: no limit */
     bool reset;               /* closing takes from libraries what they hold on to */
+    int64_t n_users;          /* states, executors and recorders on it */
     struct sn_gpu_pool *pool; /* of recorded code; NULL: none yet */
     void *pieces;             /* pinned, for sn_gpu_send_beside; NULL: none yet */
     bool one_by_one;          /* no run is captured: SNUG_CUDA_GRAPHS=0 */

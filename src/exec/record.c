@@ -633,6 +633,7 @@ static snug_status fill_recorder(snug_recorder *r, snug_error *err) {
     r->card = r->worker ? NULL : sn_engine_gpu(r->engine);
     if (r->card) {
         const sn_device *card = &r->card->device;
+        r->card->n_users++;
         SNUG_TRY(sn_executor_create(r->engine, r->state, &card, 1, &o, &r->there, err));
     }
     SNUG_TRY(sn_seat_add(r, 0, &r->seat, err));
@@ -655,6 +656,13 @@ static void clear_recorder(snug_recorder *r) {
     r->state = NULL;
 }
 
+/* Tensors that outlive it may lie on the card. */
+static void free_recorder(snug_recorder *r) {
+    if (r->card)
+        r->card->n_users--;
+    sn_free(r->engine, SN_MEM_OTHER, r, sizeof *r);
+}
+
 static snug_status create(snug_engine *engine, bool worker, snug_recorder **out, snug_error *err) {
     void *block;
     SNUG_TRY(sn_alloc_zero(engine, SN_MEM_OTHER, sizeof **out, &block, err));
@@ -664,7 +672,7 @@ static snug_status create(snug_engine *engine, bool worker, snug_recorder **out,
     const snug_status status = fill_recorder(r, err);
     if (status != SNUG_OK) {
         clear_recorder(r);
-        sn_free(engine, SN_MEM_OTHER, r, sizeof *r);
+        free_recorder(r);
         return status;
     }
     *out = r;
@@ -687,7 +695,7 @@ void sn_recorder_let_go(snug_recorder *r) {
         r->free_tensors = t->twin;
         sn_free(r->engine, SN_MEM_TENSORS, t, sizeof *t);
     }
-    sn_free(r->engine, SN_MEM_OTHER, r, sizeof *r);
+    free_recorder(r);
 }
 
 void snug_recorder_destroy(snug_recorder *r) {

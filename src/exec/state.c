@@ -71,14 +71,18 @@ snug_status sn_state_create(snug_engine *e, sn_state **out, snug_error *err) {
 }
 
 void sn_state_set_gpu(sn_state *s, sn_gpu_device *gpu) {
-    assert(s->n == 0);
+    assert(s->n == 0 && !s->gpu);
     s->gpu = gpu;
+    if (gpu)
+        gpu->n_users++;
 }
 
 void sn_state_destroy(sn_state *s) {
     if (!s)
         return;
     sn_state_truncate(s, 0);
+    if (s->gpu)
+        s->gpu->n_users--;
     sn_free(s->engine, SN_MEM_MODEL, s->entries, s->cap * sizeof *s->entries);
     sn_free(s->engine, SN_MEM_MODEL, s, sizeof *s);
 }

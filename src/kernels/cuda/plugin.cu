@@ -104,8 +104,8 @@ static snug_status note(sn_gpu *g, snug_status status, const snug_error *err) {
         return status;
     g->lost = status;
     (void)sn_fail(&g->why, status,
-                  "%.380s; the GPU is of no use to this engine any more: make a "
-                  "new one",
+                  "%.380s; the GPU is of no use to this engine any more: open it again once "
+                  "nothing made there is left, or start the program again",
                   err ? err->text : "the GPU failed");
     return status;
 }
