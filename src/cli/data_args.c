@@ -8,6 +8,7 @@
 
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 bool cli_is_folder(const char *path) {
     struct stat s;
@@ -38,6 +39,18 @@ static int interrupted(void *ctx, int64_t files) {
     return cli_interrupted(ctx);
 }
 
+/* A folder of make-data holds arrays: those have names. */
+static snug_status name_arrays(const char *folder, snug_status status, snug_error *err) {
+    char path[1100];
+    snprintf(path, sizeof path, "%s/x_train.npy", folder);
+    if (status == SNUG_OK || access(path, R_OK) != 0)
+        return status;
+    return cli_fail(err, status,
+                    "'%.200s' holds arrays, not pictures; name them: %.200s/x_train.npy and "
+                    "y_train.npy, as --x and --y or as --data each",
+                    folder, folder);
+}
+
 static snug_status open_folder(cli *c, const cli_pipeline *p, snug_dataset **out, snug_error *err) {
     snug_folder_info info = {0};
     int64_t seed = 0;
@@ -58,7 +71,7 @@ static snug_status open_folder(cli *c, const cli_pipeline *p, snug_dataset **out
     status = snug_dataset_from_folder(c->engine, &folder, out, &info, err);
     if (status == SNUG_OK)
         snug_datum_drop(&info.classes);
-    return status;
+    return name_arrays(p->sources[0], status, err);
 }
 
 static snug_status open_records(cli *c, const cli_pipeline *p, snug_dataset **out,
@@ -74,15 +87,23 @@ static snug_status open_records(cli *c, const cli_pipeline *p, snug_dataset **ou
     return snug_dataset_records(files, SNUG_RECORDS, packed ? SNUG_GZIP : SNUG_PLAIN, out, err);
 }
 
+static snug_status name_maker(const char *name, snug_status status, snug_error *err) {
+    if (strcmp(name, "blobs") != 0 && strcmp(name, "shapes") != 0)
+        return status;
+    return cli_fail(err, status, "there is no file '%s'; `snug make-data %s DIR` makes such data",
+                    name, name);
+}
+
 static snug_status open_rows(cli *c, const cli_pipeline *p, snug_dataset **out, snug_error *err) {
     snug_feed *feeds[CLI_MAX_REPEAT];
     for (int i = 0; i < p->n_sources; i++) {
         const snug_status status = snug_feed_open(c->engine, p->sources[i], &feeds[i], err);
         if (status == SNUG_OK)
             continue;
+        const char *name = p->sources[i];
         while (i > 0)
             snug_feed_destroy(feeds[--i]);
-        return status;
+        return status == SNUG_E_IO ? name_maker(name, status, err) : status;
     }
     return snug_dataset_from_feeds(c->engine, feeds, p->n_sources, out, err);
 }

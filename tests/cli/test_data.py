@@ -182,19 +182,23 @@ class Data(unittest.TestCase):
         self.assertEqual([s["stage"] for s in told["stages"]], ["feeds", "map", "map", "batch", "prefetch"])
         self.assertEqual(told["elements"], 50)
         small = files.model(os.path.join(self.dir, "small.json"), 4 * 4 * 3, [files.dense("a", 2)], loss="mse")
-        self.assertIn("f32[10,4,4,3]", snug("fit", small, "--data", "normal:50x8x8x3@1", "--data", "zeros:50x2", *sizes, "--batch", 10, code=2))
+        self.assertIn("f32[10,4,4,3]", snug("fit", small, "--data", "normal:50x8x8x3@1", "--data", "zeros:50x2", *sizes, "--batch", 10, code=4))
 
     def test_wrong_words_are_told(self):
         folder = os.path.join(self.dir, "empty")
         os.makedirs(folder, exist_ok=True)
+        arrays = os.path.join(self.dir, "arrays")
+        snug("make-data", "blobs", arrays, "--train-rows", 2, "--test-rows", 2)
         for code, text, args in (
                 (2, "give --data, or --x and --y", ["fit", self.numbers, "--data", self.photos, "--x", "zeros:4x4", "--y", "zeros:4"]),
                 (2, "--augment goes with --data", ["fit", self.numbers, "--x", "zeros:4x4", "--y", "zeros:4", "--augment", "flip"]),
-                (2, "is no picture", ["fit", self.numbers, "--data", self.photos]),
+                (4, "is no picture", ["fit", self.numbers, "--data", self.photos]),
                 (2, "augment: 'twist'", ["fit", self.pictures, "--data", self.photos, "--augment", "flip,twist"]),
                 (2, "data inspect or data bench", ["data", "look", self.photos]),
                 (2, "--map x:y: 'y' is no K=V", ["data", "bench", self.photos, "--map", "x:y"]),
-                (6, "missing.npy", ["data", "inspect", os.path.join(self.dir, "missing.npy")])):
+                (6, "missing.npy", ["data", "inspect", os.path.join(self.dir, "missing.npy")]),
+                (6, "`snug make-data blobs DIR` makes such data", ["data", "inspect", "blobs"]),
+                (4, "holds arrays, not pictures; name them: " + arrays + "/x_train.npy", ["data", "inspect", arrays])):
             with self.subTest(args=args):
                 self.assertIn(text, snug(*args, code=code))
 
