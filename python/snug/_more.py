@@ -37,6 +37,13 @@ def clip_by_value(t, clip_value_min, clip_value_max, name=None):
     return _like(t, _row("tf.clip_by_value")(_values(t), clip_value_min, clip_value_max))
 
 
+def embedding_lookup(params, ids, max_norm=None, name=None):
+    """Rows of a table; a list is one table in parts, one behind the other."""
+    if isinstance(params, (list, tuple)):
+        params = params[0] if len(params) == 1 else tf.concat(params, 0)
+    return _row("tf.nn.embedding_lookup")(params, ids, max_norm)
+
+
 def clip_by_global_norm(t_list, clip_norm, use_norm=None, name=None):
     """Tensors scaled together; None stays None."""
     norm = global_norm(t_list) if use_norm is None else tf.convert_to_tensor(use_norm)

@@ -44,7 +44,7 @@ PYTHON = {
             " tensor_scatter_nd_max tensor_scatter_nd_min random_normal_initializer constant_initializer zeros_initializer"
             " ones_initializer random_uniform_initializer linalg.adjoint:adjoint bitcast linalg.pinv:pinv"
             " linalg.matrix_rank:matrix_rank space_to_batch batch_to_space space_to_batch_nd:space_to_batch"
-            " nn.space_to_batch:space_to_batch nn.max_pool_with_argmax:max_pool_with_argmax math.lbeta:lbeta math.erfcinv:erfcinv"),
+            " nn.space_to_batch:space_to_batch nn.embedding_lookup:embedding_lookup nn.max_pool_with_argmax:max_pool_with_argmax math.lbeta:lbeta math.erfcinv:erfcinv"),
     **_from("snug._nest", "flatten pack_sequence_as map_structure assert_same_structure is_nested", "nest."),
     **_from("snug._misc", "device DeviceSpec name_scope print Module init_scope control_dependencies executing_eagerly py_function"
             " numpy_function is_symbolic_tensor inside_function get_static_value Assert ensure_shape"

@@ -201,7 +201,7 @@ class Dataset:
     def zip(*args, datasets=None, name=None):
         parts = datasets if datasets is not None else args[0] if len(args) == 1 else tuple(args)
         if isinstance(parts, Dataset):
-            raise TypeError("Invalid input to `zip`: a dataset; a structure of datasets is expected.")
+            return parts
         parts = tuple(parts) if isinstance(parts, list) else parts
         flat = _structure.flatten(parts)
         if not flat or not all(isinstance(d, Dataset) for d in flat):

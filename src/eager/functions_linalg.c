@@ -293,8 +293,10 @@ void sn_fn_einsum(sn_fn_call *c) {
         return;
     if (n != e.n)
         return sn_fn_refuse(c, SNUG_E_INVALID, "the equation has %d terms for %d tensors", e.n, n);
+    const snug_dtype dtype = sn_fn_dtype_of(c, x[0]);
+    const bool whole = !sn_dtype_is_float(dtype);
     for (int i = 0; i < n; i++)
-        x[i] = without_twins(c, x[i], e.term[i]);
+        x[i] = without_twins(c, whole ? sn_build_cast(c->b, x[i], SNUG_F64) : x[i], e.term[i]);
     for (int i = 1; i + 1 < n; i++) {
         char part[32];
         between(&e, i, part, sizeof part);
@@ -306,7 +308,8 @@ void sn_fn_einsum(sn_fn_call *c) {
         snprintf(text, sizeof text, "%s->%s", e.term[0], e.result);
     else
         snprintf(text, sizeof text, "%s,%s->%s", e.term[n - 2], e.term[n - 1], e.result);
-    c->out[0] = sn_build_einsum(c->b, text, x + (n > 1 ? n - 2 : 0), n > 1 ? 2 : 1);
+    const sn_value sum = sn_build_einsum(c->b, text, x + (n > 1 ? n - 2 : 0), n > 1 ? 2 : 1);
+    c->out[0] = whole ? sn_build_cast(c->b, sum, dtype) : sum;
 }
 
 /* --- norms ------------------------------------------------------------------------------------ */

@@ -157,7 +157,7 @@ more = [("tf.math.scalar_mul", [2.0, X]), ("tf.math.polyval", [[2.0, 1.0, 3.0], 
         ("tf.nn.weighted_moments", [X, [0], P]), ("tf.nn.log_poisson_loss", [P, X]), ("tf.nn.log_poisson_loss", [P, X], {"compute_full_loss": True}), ("tf.nn.atrous_conv2d", [IMG, real(2, 2, 3, 2), 2, "VALID"]), ("tf.nn.pool", [IMG, [2, 2], "MAX"]),
         ("tf.nn.pool", [IMG, [2, 2], "AVG"], {"strides": [2, 2], "padding": "SAME"}), ("tf.nn.normalize_moments", [4.0, np.float32([8, 4]), np.float32([20, 10]), None]),
         ("tf.image.extract_patches", [IMG, [1, 2, 2, 1], [1, 2, 2, 1], [1, 1, 1, 1], "VALID"]), ("tf.image.extract_patches", [IMG, [1, 3, 3, 1], [1, 2, 2, 1], [1, 1, 1, 1], "SAME"]), ("tf.image.psnr", [IMG, IMG * np.float32(0.9), 1.0]),
-        ("keras.backend.permute_dimensions", [CUBE, [2, 0, 1]]), ("keras.backend.pow", [P, 2.0]), 
+        ("keras.backend.permute_dimensions", [CUBE, [2, 0, 1]]), ("keras.backend.pow", [P, 2.0]),
         ("keras.backend.concatenate", [[X, Y]]), ("keras.backend.one_hot", [np.array([0, 2], np.int32), 3])]
 
 S = real(3, 3) @ real(3, 3) + 4 * np.eye(3, dtype=np.float32)
@@ -183,7 +183,7 @@ less += [("keras.ops.average", [X]), ("keras.ops.average", [X], {"axis": 1, "wei
          ("keras.ops.dot_product_attention", [real(2, 3, 2, 4), real(2, 5, 2, 4), real(2, 5, 2, 4)]), ("keras.ops.dot_product_attention", [real(2, 3, 2, 4), real(2, 3, 2, 4), real(2, 3, 2, 4)], {"is_causal": True}), ("keras.ops.digitize", [X, np.float32([-1, 0, 1])]),
          ("tf.image.rgb_to_hsv", [RGB]), ("tf.image.hsv_to_rgb", [RGB]), ("tf.image.adjust_saturation", [RGB, 0.5]), ("tf.image.adjust_hue", [RGB, 0.2]), ("tf.image.adjust_gamma", [RGB, 2.0, 1.5]), ("tf.image.total_variation", [IMG]),
          ("tf.linalg.lstsq", [real(5, 3, dtype=np.float64), real(5, 2, dtype=np.float64)], {"l2_regularizer": 0.1}), ("tf.linalg.cholesky_solve", [SPD, real(4, 1, dtype=np.float64)]), ("keras.ops.conv_transpose", [real(2, 3, 3, 4), real(3, 3, 2, 4), 2, "same"]),
-         ("keras.ops.conv_transpose", [real(2, 3, 3, 4), real(3, 3, 2, 4), 2, "valid"]), ("keras.ops.conv_transpose", [real(2, 5, 4), real(3, 2, 4), 2, "same"]), ("keras.ops.space_to_depth", [real(1, 4, 4, 2), 2]), 
+         ("keras.ops.conv_transpose", [real(2, 3, 3, 4), real(3, 3, 2, 4), 2, "valid"]), ("keras.ops.conv_transpose", [real(2, 5, 4), real(3, 2, 4), 2, "same"]), ("keras.ops.space_to_depth", [real(1, 4, 4, 2), 2]),
          ("keras.backend.tile", [X, [2, 1]]), ("tf.math.softmax", [X]), ("tf.nn.conv1d_transpose", [real(2, 3, 4), real(3, 2, 4), [2, 6, 2], 2])]
 
 BYTES = whole(5, 6, 3, dtype=np.uint8, low=0, high=256)

@@ -54,6 +54,18 @@ class Graphs(unittest.TestCase):
         self.assertEqual(snug.memory().info["variable_bytes"], before)
         self.assertRaises(RuntimeError, sess.run, w)
 
+    def test_settings_of_layers_are_heard(self):
+        ones, each = tf.ones_initializer(), lambda w: tf.reduce_sum(w)
+        with tf.Graph().as_default(), tf.Session() as sess:
+            x = tf.placeholder(tf.float32, [None, 2, 5, 5])
+            h = tf.layers.conv2d(x, 3, 3, data_format="channels_first", dilation_rate=2, kernel_initializer=ones, kernel_regularizer=each)
+            y = tf.layers.dense(tf.layers.flatten(h), 2, kernel_initializer=ones, kernel_regularizer=each, trainable=False)
+            sess.run(tf.global_variables_initializer())
+            self.assertEqual(sess.run(y, {x: np.ones((1, 2, 5, 5))}).tolist(), [[54.0, 54.0]])
+            self.assertEqual([float(v) for v in sess.run(tf.losses.get_regularization_losses())], [54.0, 6.0])
+            self.assertEqual([v.name for v in tf.trainable_variables()], ["conv2d/kernel:0", "conv2d/bias:0"])
+            self.assertRaises(NotImplementedError, lambda: tf.layers.dense(y, 2, kernel_constraint=each))
+
 
 if __name__ == "__main__":
     unittest.main()

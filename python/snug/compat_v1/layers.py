@@ -61,34 +61,51 @@ def _named(name, default):
     return default if n == 0 else f"{default}_{n}"
 
 
-def dense(inputs, units, activation=None, use_bias=True, kernel_initializer=None, bias_initializer=None, name=None, reuse=None,
-          **ignored):
+def _no_other(layer, **settings):
+    """What these layers have not is refused, not left out."""
+    for key, value in settings.items():
+        if value is not None:
+            raise NotImplementedError(f"tf.compat.v1.layers.{layer}({key}=...) is not in Snug; use tf.keras.layers")
+
+
+def _layout(data_format):
+    return {"channels_last": "NHWC", "channels_first": "NCHW"}[data_format]
+
+
+def dense(inputs, units, activation=None, use_bias=True, kernel_initializer=None, bias_initializer=None, kernel_regularizer=None,
+          bias_regularizer=None, activity_regularizer=None, kernel_constraint=None, bias_constraint=None, trainable=True, name=None,
+          reuse=None):
+    _no_other("dense", activity_regularizer=activity_regularizer, kernel_constraint=kernel_constraint, bias_constraint=bias_constraint)
     with _graph.variable_scope(_named(name, "dense"), reuse=reuse):
-        kernel = _graph.get_variable("kernel", [inputs.shape[-1], units], initializer=kernel_initializer)
+        kernel = _graph.get_variable("kernel", [inputs.shape[-1], units], None, kernel_initializer, kernel_regularizer, trainable)
         out = tf.tensordot(inputs, kernel, 1) if inputs.shape.rank > 2 else tf.matmul(inputs, kernel)
         if use_bias:
-            out = out + _graph.get_variable("bias", [units], initializer=bias_initializer or zeros_initializer())
+            out = out + _graph.get_variable("bias", [units], None, bias_initializer or zeros_initializer(), bias_regularizer, trainable)
     return activation(out) if activation else out
 
 
-def conv2d(inputs, filters, kernel_size, strides=(1, 1), padding="valid", activation=None, use_bias=True,
-           kernel_initializer=None, bias_initializer=None, name=None, reuse=None, **ignored):
-    k = (kernel_size, kernel_size) if isinstance(kernel_size, int) else tuple(kernel_size)
-    s = (strides, strides) if isinstance(strides, int) else tuple(strides)
+def conv2d(inputs, filters, kernel_size, strides=(1, 1), padding="valid", data_format="channels_last", dilation_rate=(1, 1), activation=None,
+           use_bias=True, kernel_initializer=None, bias_initializer=None, kernel_regularizer=None, bias_regularizer=None,
+           activity_regularizer=None, kernel_constraint=None, bias_constraint=None, trainable=True, name=None, reuse=None):
+    _no_other("conv2d", activity_regularizer=activity_regularizer, kernel_constraint=kernel_constraint, bias_constraint=bias_constraint)
+    k, s, d = ((v, v) if isinstance(v, int) else tuple(v) for v in (kernel_size, strides, dilation_rate))
+    layout = _layout(data_format)
+    channels = layout.index("C")
     with _graph.variable_scope(_named(name, "conv2d"), reuse=reuse):
-        kernel = _graph.get_variable("kernel", [*k, inputs.shape[-1], filters], initializer=kernel_initializer)
-        out = tf.nn.conv2d(inputs, kernel, [1, *s, 1], padding.upper())
+        kernel = _graph.get_variable("kernel", [*k, inputs.shape[channels], filters], None, kernel_initializer, kernel_regularizer, trainable)
+        out = tf.nn.conv2d(inputs, kernel, s, padding.upper(), data_format=layout, dilations=d)
         if use_bias:
-            out = out + _graph.get_variable("bias", [filters], initializer=bias_initializer or zeros_initializer())
+            bias = _graph.get_variable("bias", [filters], None, bias_initializer or zeros_initializer(), bias_regularizer, trainable)
+            out = out + (bias if layout == "NHWC" else tf.reshape(bias, [-1, 1, 1]))
     return activation(out) if activation else out
 
 
 def max_pooling2d(inputs, pool_size, strides, padding="valid", data_format="channels_last", name=None):
-    return tf.nn.max_pool2d(inputs, pool_size, strides, padding.upper())
+    return tf.nn.max_pool2d(inputs, pool_size, strides, padding.upper(), data_format=_layout(data_format))
 
 
 def average_pooling2d(inputs, pool_size, strides, padding="valid", data_format="channels_last", name=None):
-    return tf.nn.avg_pool2d(inputs, pool_size, strides, padding.upper())
+    return tf.nn.avg_pool2d(inputs, pool_size, strides, padding.upper(), data_format=_layout(data_format))
 
 
 def flatten(inputs, name=None, data_format="channels_last"):

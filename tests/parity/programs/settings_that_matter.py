@@ -42,3 +42,6 @@ def unconnected(a, b):
 
 
 check("zeros", unconnected(tf.constant(3.0), tf.constant([1.0, 2.0])))
+check("a table in parts", tf.nn.embedding_lookup([tf.constant([[1.0, 2.0]]), tf.constant([[3.0, 4.0]])], [1, 0]))
+check("einsum of whole numbers", tf.einsum("bij,bkj->bik", tf.reshape(tf.range(12), (2, 2, 3)), tf.reshape(tf.range(12), (2, 2, 3))))
+check("zip of one", [int(e) for e in tf.data.Dataset.zip(tf.data.Dataset.range(3))])
