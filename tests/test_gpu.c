@@ -10,6 +10,7 @@
 #include <snug/dataset.h>
 #include <snug/graph.h>
 #include <snug/record.h>
+#include <snug/run.h>
 
 #include <math.h>
 #include <pthread.h>
@@ -219,6 +220,65 @@ static void test_the_next_batch_comes_while_a_step_runs(void **state) {
     expect_ok(fit_blobs(*state, without, &n, &err), &err);
     assert_int_equal(card()->n_beside, 3 * 4);
     assert_memory_equal(with, without, n * sizeof *with);
+}
+
+/* Rows of more than a MiB, in pieces of 13: six pieces go through four places. */
+enum { LONG_ROWS = 70, LONG = 300000, SEVENTH = 7 };
+
+typedef struct {
+    int64_t bad_row; /* -1: none */
+} long_rows;
+
+static snug_status fill_long(void *ctx, int64_t first_row, int64_t n_rows, const snug_view *dst,
+                             snug_error *err) {
+    const long_rows *l = ctx;
+    for (int64_t i = 0; i < n_rows; i++) {
+        if (first_row + i == l->bad_row)
+            return sn_fail(err, SNUG_E_IO, "row %d is not there", (int)l->bad_row);
+        ((float *)dst->data)[i * LONG + SEVENTH] = (float)(first_row + i);
+    }
+    return SNUG_OK;
+}
+
+static snug_session *open_long(snug_engine *e) {
+    const snug_type type = {.dtype = SNUG_F32, .rank = 2, .dims = {LONG_ROWS, LONG}};
+    snug_error err;
+    snug_graph *g;
+    snug_session *s;
+    snug_value x, y;
+    expect_ok(snug_graph_create(e, &g, &err), &err);
+    expect_ok(snug_graph_input(g, "x", &type, &x, &err), &err);
+    expect_ok(snug_graph_op(g, "slice", "sizes=70,1 start=0,7", &x, 1, &y, 1, &err), &err);
+    expect_ok(snug_graph_output(g, "y", y, &err), &err);
+    expect_ok(snug_session_create(e, g, NULL, &s, &err), &err);
+    snug_graph_destroy(g);
+    return s;
+}
+
+static void test_feeds_too_large_to_be_staged_come_in_pieces(void **state) {
+    const snug_type all = {.dtype = SNUG_F32, .rank = 2, .dims = {2 * LONG_ROWS, LONG}};
+    snug_error err;
+    snug_feed *x;
+    snug_view y;
+    long_rows rows = {-1};
+    expect_ok(open_gpu(*state, 0, &err), &err);
+    snug_session *s = open_long(*state);
+    expect_ok(snug_feed_from_callback(*state, &all, fill_long, NULL, &rows, &x, &err), &err);
+    for (int run = 0; run < 3; run++) {
+        const int64_t first = run * LONG_ROWS / 2;
+        expect_ok(snug_session_feed(s, "x", x, first, &err), &err);
+        rows.bad_row = first + 60;
+        expect_status(snug_session_run(s, &err), SNUG_E_IO, &err);
+        expect_text(err.text, "is not there");
+        rows.bad_row = -1;
+        expect_ok(snug_session_run(s, &err), &err);
+        expect_ok(snug_session_output(s, "y", &y, &err), &err);
+        for (int i = 0; i < LONG_ROWS; i++)
+            assert_true(((const float *)y.data)[i] == (float)(first + i));
+    }
+    assert_int_equal(card()->n_replays, 0);
+    snug_session_destroy(s);
+    snug_feed_destroy(x);
 }
 
 /* By the numbers of rows, or in assembled batches. */
@@ -637,6 +697,7 @@ int main(void) {
         gpu_test(test_recipes_are_made_on_the_device),
         gpu_test(test_weights_that_are_written_reach_the_device),
         gpu_test(test_the_next_batch_comes_while_a_step_runs),
+        gpu_test(test_feeds_too_large_to_be_staged_come_in_pieces),
         gpu_test(test_batches_of_datasets_come_ahead_and_are_the_same),
         gpu_test(test_a_source_may_ask_the_model_it_feeds),
         gpu_test(test_a_bad_label_of_a_dataset_is_named_though_the_next_batch_is_there),
@@ -654,6 +715,7 @@ int main(void) {
         late_gpu_test(test_training_gives_the_processors_weights),
         late_gpu_test(test_no_run_is_captured_where_that_is_asked_for),
         late_gpu_test(test_the_next_batch_comes_while_a_step_runs),
+        late_gpu_test(test_feeds_too_large_to_be_staged_come_in_pieces),
         late_gpu_test(test_batches_of_datasets_come_ahead_and_are_the_same),
         late_gpu_test(test_nan_leaves_the_weights_as_they_were),
     };
