@@ -88,15 +88,14 @@ static const memory_row memory_rows[] = {
     {0x958458f6, "hugetlbfs"},
 };
 
-/* What files cannot be made in is told before a plan counts on it. No blocks: /proc and its like.
- */
-static int check_writable(const char *path, const struct statfs *fs) {
+/* What files cannot be made in is told before a plan counts on it. */
+static int check_writable(const char *path) {
     struct stat st;
     if (stat(path, &st) != 0)
         return -errno;
     if (!S_ISDIR(st.st_mode))
         return -ENOTDIR;
-    return access(path, W_OK | X_OK) != 0 ? -errno : fs->f_blocks == 0 ? -ENOSPC : 0;
+    return access(path, W_OK | X_OK) != 0 ? -errno : 0;
 }
 
 static int system_folder(void *ctx, const char *path, snug_io_folder *out) {
@@ -106,7 +105,7 @@ static int system_folder(void *ctx, const char *path, snug_io_folder *out) {
     do {
         rc = statfs(path, &st);
     } while (rc != 0 && errno == EINTR);
-    rc = rc != 0 ? -errno : check_writable(path, &st);
+    rc = rc != 0 ? -errno : check_writable(path);
     if (rc != 0)
         return rc;
     const uint64_t unit = (uint64_t)st.f_frsize, room = (uint64_t)st.f_bavail;

@@ -27,6 +27,11 @@ snug_status sn_file_check_folder(const snug_io *io, const char *folder, int64_t 
                        "cannot spill to '%.240s': it is on %s, whose files are memory; name a "
                        "folder on a disk",
                        folder, is.memory);
+    if (bytes == 0 && is.free_bytes == 0) /* /proc and its like, or a full disk */
+        return sn_fail(err, SNUG_E_IO,
+                       "cannot spill to '%.240s': 0 bytes are free; free space on that disk or "
+                       "choose another",
+                       folder);
     if (is.free_bytes < bytes)
         return sn_fail(err, SNUG_E_IO,
                        "cannot spill %" PRId64 " bytes to '%.240s': %" PRId64

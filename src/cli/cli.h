@@ -78,8 +78,10 @@ void cli_print_plain(FILE *out, const char *text); /* control characters but new
 void cli_print_json_string(FILE *out, const char *text);
 void cli_print_json_number(FILE *out, double v); /* what JSON has no number for, as null */
 double cli_shown(double v);                      /* v; a NaN without its sign, which says nothing */
-/* How many letters must change to make one from the other: for "did you mean". */
+/* How many letters must change to make one from the other: for "did you mean", which is asked of
+ * names that are nearer than cli_near. */
 int cli_distance(const char *a, const char *b);
+int cli_near(const char *name);
 
 /* process.c: before anything else of a command. */
 void cli_settle_heap(void);
@@ -145,8 +147,9 @@ snug_status cli_open_data(cli *c, const snug_model *m, cli_data_options ids, cli
 void cli_close_data(cli_data *d);
 /* The input (or output) that an argument names in front of '=', else -1; *value is what follows. */
 int cli_named(const snug_model *m, bool input, const char *argument, const char **value);
-/* Whether a file of so many bytes can be made at the option's path: better told before training
- * than after. */
+/* Whether a file of so many bytes can be made at a path, or at the option's: better told before
+ * training than after. */
+snug_status cli_check_file(const char *path, size_t bytes, snug_error *err);
 snug_status cli_check_output(const cli *c, option_id id, size_t bytes, snug_error *err);
 /* After a command's results: the memory report where --memory was given; in JSON as a member. */
 snug_status cli_print_memory(const cli *c, snug_error *err);

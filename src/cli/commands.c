@@ -75,7 +75,7 @@ const cli_command cli_commands[] = {
 const int cli_n_commands = sizeof cli_commands / sizeof *cli_commands;
 
 const cli_command *cli_find_command(const char *name, const char **near) {
-    int best = 3;
+    int best = cli_near(name);
     *near = NULL;
     for (int i = 0; i < cli_n_commands; i++) {
         const int d = cli_distance(name, cli_commands[i].name);

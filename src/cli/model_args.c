@@ -150,13 +150,12 @@ static snug_status check_room(int fd, const char *path, size_t bytes, snug_error
 }
 
 /* The library writes PATH.tmp first; so does this. */
-snug_status cli_check_output(const cli *c, option_id id, size_t bytes, snug_error *err) {
-    const char *path = c->args.text[id];
+snug_status cli_check_file(const char *path, size_t bytes, snug_error *err) {
     char tmp[1100];
-    if (!path)
-        return SNUG_OK;
     if ((size_t)snprintf(tmp, sizeof tmp, "%s.tmp", path) >= sizeof tmp)
         return cli_fail(err, SNUG_E_IO, "the path %.80s... is too long to write to", path);
+    if (cli_is_folder(path))
+        return cli_fail(err, SNUG_E_IO, "cannot write '%s': it is a folder; name a file", path);
     const int fd = open(tmp, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
     if (fd < 0)
         return cli_fail(err, SNUG_E_IO, "cannot write '%s': %s; choose another path", path,
@@ -165,6 +164,10 @@ snug_status cli_check_output(const cli *c, option_id id, size_t bytes, snug_erro
     close(fd);
     unlink(tmp);
     return status;
+}
+
+snug_status cli_check_output(const cli *c, option_id id, size_t bytes, snug_error *err) {
+    return cli_given(c, id) ? cli_check_file(c->args.text[id], bytes, err) : SNUG_OK;
 }
 
 snug_status cli_print_memory(const cli *c, snug_error *err) {

@@ -29,7 +29,7 @@ static int find_option(const char *name, size_t n) {
 static snug_status unknown_option(const cli_command *command, const char *word, const char *name,
                                   snug_error *err) {
     const char *near = NULL;
-    int best = 3;
+    int best = cli_near(name);
     for (int i = 0; i < N_OPTIONS; i++) {
         const int d = cli_takes(command, i) ? cli_distance(name, cli_options[i].name) : best;
         if (d < best) {

@@ -47,6 +47,11 @@ double cli_shown(double v) {
     return isnan(v) ? fabs(v) : v;
 }
 
+/* Of one or two letters nearly every short name could be made. */
+int cli_near(const char *name) {
+    return strlen(name) < 3 ? 2 : 3;
+}
+
 int cli_distance(const char *a, const char *b) {
     int row[32];
     const size_t n = strlen(b);

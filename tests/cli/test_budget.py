@@ -134,7 +134,7 @@ class Refusals(Case):
         if os.path.isdir("/dev/shm"):
             self.fails(6, "cannot spill to '/dev/shm'", "it is on tmpfs", "a folder on a disk", args=self.spilling("/dev/shm"))
         self.fails(6, "cannot spill to", "ot a directory", args=self.spilling(self.wide))
-        for path, reason in ((self.wide, "Not a directory"), ("/proc", "No space left")):
+        for path, reason in ((self.wide, "Not a directory"), ("/proc", "0 bytes are free")):
             self.fails(6, f"cannot spill to '{path}'", reason, args=["plan", self.wide, "--budget", "1GiB", "--spill", path])
 
     def test_full_disk_is_told_before_the_first_step(self):

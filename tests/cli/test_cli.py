@@ -410,6 +410,12 @@ class BadInput(Case):
         self.assertEqual(r.returncode, 6, r.stderr)
         self.assertIn("it will have 281.3 KiB and that disk has 64.0 KiB left", r.stderr)
 
+    def test_a_folder_in_the_place_of_a_file_is_told_before_the_work(self):
+        for option in ("--save", "--csv"):
+            self.fails(6, f"cannot write '{self.dir}': it is a folder", args=self.fit_args(option, self.dir, x="missing.npy"))
+        self.fails(6, "it is a folder; name a file", args=["predict", self.model, "--x", self.x, "--out", self.dir])
+        self.fails(2, "has no option --lr; `snug fit --help`", args=self.fit_args("--lr", "3"))
+
     def test_pages_and_plans_are_whole_or_not_there(self):
         limit = lambda: (signal.signal(signal.SIGXFSZ, signal.SIG_IGN), resource.setrlimit(resource.RLIMIT_FSIZE, (64, 64)))
         for option in ("--html", "--save-plan"):
