@@ -72,5 +72,17 @@ class _DataError(InvalidArgumentError):
 
 
 _DataError.__name__ = _DataError.__qualname__ = "InvalidArgumentError"
+
+
+class _TracedError(InvalidArgumentError, ValueError):
+    """By shapes and arguments while a function is traced, where TensorFlow has a ValueError; it is caught as either."""
+
+
+class _TracedTypeError(InvalidArgumentError, TypeError):
+    """The same by dtypes."""
+
+
+_TracedError.__name__ = _TracedError.__qualname__ = "ValueError"
+_TracedTypeError.__name__ = _TracedTypeError.__qualname__ = "TypeError"
 RESOURCE_EXHAUSTED, OK = 8, 0
 BudgetError = ResourceExhaustedError

@@ -3,6 +3,7 @@
 #include "py.h"
 
 #include <stdarg.h>
+#include <stdbool.h>
 #include <string.h>
 
 static const char *class_of(snug_status code) {
@@ -57,7 +58,15 @@ PyObject *py_raise(const snug_error *err) {
         PyErr_SetNone(py.peek);
         return NULL;
     }
-    return set(class_by_text(err->code, err->text), PyUnicode_FromString(err->text));
+    const char *const name = class_by_text(err->code, err->text);
+    const bool by_shape = err->code == SNUG_E_INVALID || err->code == SNUG_E_SHAPE;
+    const bool traced = by_shape && py.recorder && snug_is_tracing(py.recorder) &&
+                        strcmp(name, "InvalidArgumentError") == 0;
+    const bool by_dtype = strstr(err->text, "they must have one dtype");
+    return set(!traced    ? name
+               : by_dtype ? "_TracedTypeError"
+                          : "_TracedError",
+               PyUnicode_FromString(err->text));
 }
 
 PyObject *py_error(const char *name, const char *format, ...) {

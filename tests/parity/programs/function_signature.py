@@ -65,3 +65,13 @@ raises(TypeError, lambda: thrice(1.0))
 raises(tf.errors.InvalidArgumentError, lambda: thrice(tf.constant([1, 2])))
 text = times.get_concrete_function(tf.constant(1.0), tf.constant(2.0))
 raises(tf.errors.InvalidArgumentError, lambda: text(tf.constant("a"), tf.constant(2.0)))
+
+# --- shapes and dtypes that do not fit are found while a function is traced ---------------------------------------------
+raises(ValueError, lambda: tf.function(lambda a, b: a @ b)(tf.ones((2, 3)), tf.ones((2, 3))))
+raises(ValueError, lambda: tf.function(lambda a, b: tf.concat([a, b], 0))(tf.ones((2, 3)), tf.ones((2, 4))))
+raises(ValueError, lambda: tf.function(lambda a: tf.reshape(a, (4,)))(tf.ones(3)))
+raises(TypeError, lambda: tf.function(lambda a, b: a + b)(tf.ones(2), tf.ones(2, tf.int32)))
+raises(tf.errors.InvalidArgumentError, lambda: tf.ones((2, 3)) @ tf.ones((2, 3)))
+wrong = tf.keras.Sequential([tf.keras.Input((4,)), tf.keras.layers.Dense(3)])
+wrong.compile("sgd", "mse")
+raises(ValueError, lambda: wrong.fit(np.ones((4, 4)), np.ones((4, 2)), verbose=0))
