@@ -47,6 +47,11 @@ def assert_cardinality(n):
 
 def CsvDataset(filenames, record_defaults, compression_type=None, buffer_size=None, header=False, field_delim=",",
                use_quote_delim=True, na_value="", select_cols=None, exclude_cols=None):
+    if exclude_cols is not None:
+        if select_cols is not None:
+            raise ValueError("Cannot specify both `select_cols` and `exclude_cols`.")
+        select_cols = [i for i in range(len(record_defaults) + len(exclude_cols)) if i not in exclude_cols]
+
     def lines(path):
         made = TextLineDataset(path, compression_type)
         return made.skip(1) if header else made

@@ -139,6 +139,9 @@ def smart_resize(x, size, interpolation="bilinear", data_format="channels_last",
     if len(size) != 2:
         raise ValueError(f"Expected `size` to be a tuple of 2 integers, but got: {size}.")
     image = tf.convert_to_tensor(x)
+    if data_format == "channels_first":
+        made = tf.keras.ops.moveaxis(smart_resize(tf.keras.ops.moveaxis(image, -3, -1), size, interpolation), -1, -3)
+        return made if tf.is_tensor(x) else made.numpy()
     if len(image.shape) not in (3, 4):
         raise ValueError("Expected an image array with shape `(height, width, channels)`, or `(batch_size, height, width, channels)`, but"
                          f" got input with incorrect rank, of shape {image.shape}.")
@@ -192,6 +195,7 @@ def array_to_img(x, data_format=None, scale=True, dtype=None):
     x = np.asarray(x, dtype=dtype or "float32")
     if x.ndim != 3:
         raise ValueError(f"Expected image array to have rank 3 (single image). Got array with shape: {x.shape}")
+    x = x.transpose(1, 2, 0) if data_format == "channels_first" else x
     if scale:
         x = x - x.min()
         x = x / x.max() * 255 if x.max() != 0 else x

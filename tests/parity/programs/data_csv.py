@@ -25,6 +25,7 @@ with tempfile.TemporaryDirectory() as folder:
         f.write("age,fare,name,survived\n22,7.25,Ann,0\n38,71.5,Bob,1\n26,8.0,Cid,1\n")
     d = tf.data.experimental.CsvDataset(path, [tf.int32, tf.float32, tf.string, tf.int32], header=True)
     check("dataset", list(d))
+    check("without some", list(tf.data.experimental.CsvDataset(path, [tf.int32, tf.string], header=True, exclude_cols=[1, 3])))
     made = tf.data.experimental.make_csv_dataset(path, batch_size=2, label_name="survived", num_epochs=1, shuffle=False)
     check("made", [({k: v for k, v in sorted(x.items())}, y) for x, y in made])
     some = tf.data.experimental.make_csv_dataset(path, batch_size=3, select_columns=["age", "survived"], num_epochs=1, shuffle=False)

@@ -28,6 +28,8 @@ pictures, colours = np.arange(16, dtype="float32").reshape(1, 1, 4, 4), np.arang
 check("warp", ops.image.affine_transform(pictures, np.array([[1, 0, 1, 0, 1, 0, 0, 0]], "float32"), data_format="channels_first"))
 check("colours", [f(colours, data_format="channels_first") for f in (ops.image.rgb_to_grayscale, ops.image.rgb_to_hsv, ops.image.hsv_to_rgb)], 1e-4)
 check("blocks", ops.space_to_depth(pictures, 2, data_format="channels_first"))
+for mode in ("caffe", "tf", "torch"):
+    check("preprocess " + mode, keras.applications.imagenet_utils.preprocess_input(np.arange(12, dtype="float32").reshape(1, 3, 2, 2), "channels_first", mode))
 
 # --- complex numbers ------------------------------------------------------------------------------------
 z = tf.constant([[1 + 2j, 3 - 1j]])

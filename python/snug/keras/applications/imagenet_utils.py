@@ -14,6 +14,9 @@ def preprocess_input(x, data_format=None, mode="caffe"):
     import numpy as np
     if mode not in ("caffe", "tf", "torch"):
         raise ValueError(f"Expected mode to be one of `caffe`, `tf` or `torch`. Received: mode={mode}")
+    if data_format == "channels_first":
+        move = np.moveaxis if isinstance(x, np.ndarray) else tf.keras.ops.moveaxis
+        return move(preprocess_input(move(x, -3, -1), None, mode), -1, -3)
     if mode == "tf":
         return x / 127.5 - 1.0 if not isinstance(x, np.ndarray) else x.astype("float32", copy=False) / 127.5 - 1.0
     if mode == "torch":
