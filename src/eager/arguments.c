@@ -277,8 +277,20 @@ double sn_fn_rounded(const sn_fn_call *c, double v) {
     return is_one ? rounded : v;
 }
 
+/* Numbers of a recording have 53 bits: one of more is made of its halves, to the last bit. */
+static sn_value wide_whole(sn_fn_call *c, int64_t v) {
+    const int64_t low = v & UINT32_MAX, high = (v - low) / ((int64_t)1 << 32);
+    const sn_value above = sn_build_mul(c->b, sn_build_scalar(c->b, SNUG_I64, (double)high),
+                                        sn_build_scalar(c->b, SNUG_I64, 0x1p32));
+    return sn_build_add(c->b, above, sn_build_scalar(c->b, SNUG_I64, (double)low));
+}
+
 static sn_value scalar(sn_fn_call *c, const snug_argument *a, snug_dtype dtype) {
+    const int64_t most = (int64_t)1 << 53;
     const double v = number_of(a);
+    if (dtype == SNUG_I64 && a->kind == SNUG_ARG_INTEGER &&
+        (a->integer > most || a->integer < -most))
+        return wide_whole(c, a->integer);
     return sn_build_scalar(c->b, dtype, dtype == SNUG_F32 ? sn_fn_rounded(c, v) : v);
 }
 

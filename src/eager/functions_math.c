@@ -425,10 +425,14 @@ void sn_fn_isclose(sn_fn_call *c) {
 
 /* --- bits ------------------------------------------------------------------------------------- */
 /* Bit k of whole numbers, as 0 or 1: what is left of x over 2^k, which floor division gives for
- * negative numbers, too. */
+ * negative numbers, too. It is divided twice: the power of a sign is no number of its type. */
 static sn_value bit(sn_fn_call *c, sn_value x, int k) {
-    const sn_value part = sn_build_floor_div(c->b, x, sn_fn_like(c, x, ldexp(1, k)));
-    return sn_build_mod(c->b, part, sn_fn_like(c, x, 2));
+    const sn_value two = sn_fn_like(c, x, 2);
+    sn_value part = x;
+    if (k > 0)
+        part = sn_build_floor_div(
+            c->b, sn_build_floor_div(c->b, x, sn_fn_like(c, x, ldexp(1, k - 1))), two);
+    return sn_build_mod(c->b, part, two);
 }
 
 /* Both bits, and as many as only one has, make all three functions: there are no rows of bits, so

@@ -80,6 +80,24 @@ class Operators(unittest.TestCase):
         self.assertRaises(tf.errors.InvalidArgumentError, lambda: f + i)
         self.assertRaises(tf.errors.InvalidArgumentError, lambda: tf.ones((2, 3)) + tf.ones((2, 4)))
 
+    def test_whole_numbers_of_64_bits_are_exact(self):
+        x = np.array([1, 2, -7, 2 ** 60 + 1])
+        t = tf.constant(x)
+        for k in (6364136223846793005, -2 ** 62 - 1, 2 ** 63 - 1, -2 ** 63, 2 ** 53 + 1):
+            self.assertEqual((t * k).numpy().tolist(), (x * np.int64(k)).tolist())
+            self.assertEqual(tf.add(t, k).numpy().tolist(), (x + np.int64(k)).tolist())
+            self.assertEqual(tf.function(lambda v: v - k)(t).numpy().tolist(), (x - np.int64(k)).tolist())
+            self.assertTrue(bool(tf.constant(k, tf.int64) == k))
+
+    def test_bits_of_the_ends_of_every_type(self):
+        for dtype in ("int8", "uint8", "int16", "int32", "uint32", "int64"):
+            ends = np.iinfo(dtype)
+            some = np.array([ends.min, ends.min + 1, 1, ends.max // 3, ends.max - 1, ends.max], dtype)
+            x, y = np.repeat(some, 6), np.tile(some, 6)
+            for name in ("bitwise_and", "bitwise_or", "bitwise_xor"):
+                got = getattr(tf.bitwise, name)(tf.constant(x), tf.constant(y)).numpy()
+                self.assertEqual(got.tolist(), getattr(np, name)(x, y).tolist(), f"{name} of {dtype}")
+
     def test_arrays_follow_the_tensor(self):
         f = tf.constant([1.0, 2.0])
         for y in (f + np.ones(2), np.ones(2) + f, f + [1, 1], np.float64(1) + f):

@@ -187,7 +187,7 @@ static snug_status element_of(const sn_call *c, double value, uint64_t *element,
                          : dtype == SNUG_U8  ? UINT8_MAX
                                              : INT8_MAX;
     const bool counts = dtype == SNUG_U8 || dtype == SNUG_U16 || dtype == SNUG_U32;
-    const double low = counts ? 0 : -limit - 1;
+    const double low = counts ? 0 : dtype == SNUG_I64 ? -0x1p63 : -limit - 1;
     const double in_range = value > limit ? limit : value < low ? low : value == value ? value : 0;
     const float single = (float)value;
     const _Float16 half = (_Float16)value;

@@ -187,7 +187,7 @@ template <class T> static __device__ __forceinline__ T element_of(double v) {
                          : sizeof(T) == 2 ? (counts ? 65535.0 : 32767.0)
                          : counts         ? 255.0
                                           : 127.0;
-    const double low = counts ? 0 : -limit - 1;
+    const double low = counts ? 0 : sizeof(T) == 8 ? -0x1p63 : -limit - 1;
     const double inside = v > limit ? limit : v < low ? low : v == v ? v : 0;
     return (T)inside;
 }
