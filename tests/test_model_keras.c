@@ -373,7 +373,7 @@ static const struct CMUnitTest tests[] = {
             "{\"class_name\":\"Sequential\",\"config\":{\"layers\":{\"a\":1}}}", FORMAT,
             "shape of its input"),
     REFUSED("model_without_input_shape", MODEL(DENSE("")), FORMAT, "shape of its input"),
-    REFUSED("open_input_axis", MODEL(DENSE(",\"batch_input_shape\":[null,null]")), UNSUPPORTED,
+    REFUSED("open_input_axis", MODEL(DENSE(",\"batch_input_shape\":[null,null]")), INVALID,
             "axis 1 of its input"),
     REFUSED("input_axis_of_0", MODEL(DENSE(",\"batch_input_shape\":[null,0]")), UNSUPPORTED,
             "axis 1 of its input"),

@@ -103,12 +103,36 @@ static int64_t given_extent(const char *shape, int k) {
     return value;
 }
 
+/* "96,96,3", for at most `most` axes. */
+static bool is_shape(const char *shape, int most) {
+    int n = 0;
+    for (bool more = shape[0] && shape[0] != ';'; more; n++) {
+        const size_t digits = strspn(shape, "0123456789");
+        shape += digits;
+        more = *shape == ',';
+        if (digits < 1 || digits > 9 || (*shape && !more && *shape != ';'))
+            return false;
+        shape += more;
+    }
+    return n <= most;
+}
+
+static snug_status check_shape(const model_inputs *in, int i, int rank, snug_error *err) {
+    const char *const shape = given_shape(in, i);
+    if (is_shape(shape, rank - 1))
+        return SNUG_OK;
+    return sn_fail(err, SNUG_E_INVALID,
+                   "the shape '%.*s' is none of its input '%.60s', which has %d axes beside the "
+                   "batch; give it like 96,96,3",
+                   (int)strcspn(shape, ";"), shape, in->name[i], rank - 1);
+}
+
 static snug_status read_extent(const model_inputs *in, int i, int k, const json_t *dim,
                                int64_t *out, snug_error *err) {
     const int64_t given = given_extent(given_shape(in, i), k);
     const int64_t known = json_is_integer(dim) ? (int64_t)json_integer_value(dim) : 0;
     if (known < 1 && given < 1)
-        return sn_fail(err, SNUG_E_UNSUPPORTED,
+        return sn_fail(err, json_is_null(dim) ? SNUG_E_INVALID : SNUG_E_UNSUPPORTED,
                        "axis %d of its input '%.60s' is open or not positive; give the shape of an "
                        "example (--input-shape 96,96,3), or a size in Keras",
                        k, in->name[i]);
@@ -135,6 +159,7 @@ static snug_status read_input(model_inputs *in, int i, snug_error *err) {
         (strncmp(dtype, "int", 3) == 0 || strncmp(dtype, "uint", 4) == 0 ||
          strcmp(dtype, "bool") == 0))
         t->dtype = SNUG_I32;
+    SNUG_TRY(check_shape(in, i, t->rank, err));
     for (int k = 1; k < t->rank; k++)
         SNUG_TRY(read_extent(in, i, k, json_array_get(shape, (size_t)k), &t->dims[k], err));
     return SNUG_OK;

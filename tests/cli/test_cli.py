@@ -387,6 +387,13 @@ class BadInput(Case):
         rows = 10 ** 12
         self.fails(1, "TiB) for arena exceed the", "--budget auto", args=self.fit_args("--batch", rows, x=f"normal:{rows}x4@1", y=f"labels:{rows}@1@3"))
 
+    def test_shapes_of_open_axes(self):
+        open_ = files.model(self.at("open.json"), [None, None, 3], [{"class_name": "Flatten", "config": {"name": "f"}}])
+        self.fails(2, "axis 1 of its input 'input' is open", "--input-shape 96,96,3", args=["plan", open_])
+        for shape in ("96,abc,3", "96,96,3,7", "96x96x3", "99999999999,96,3", "-1,96,3"):
+            self.fails(2, f"the shape '{shape}' is none of its input", "like 96,96,3", args=["plan", open_, "--input-shape=" + shape])
+        self.assertEqual(self.json_of("plan", open_, "--input-shape", "4,5,3")["layers"][0]["output"], [32, 60])
+
     def test_numbers_that_are_too_large_are_usage(self):
         self.fails(2, "'norml:40x4@1' is neither a file nor a recipe", "normal:SHAPE@SEED", args=self.fit_args(x="norml:40x4@1"))
         self.fails(2, "--batch", "at most 1099511627776", args=["plan", self.model, "--batch", (1 << 63) - 1])
