@@ -306,14 +306,17 @@ void sn_fn_ones(sn_fn_call *c) {
 /* value: a number, or a tensor that is spread. */
 static void full_of(sn_fn_call *c, snug_type *t, const char *value) {
     const snug_argument *a = sn_fn_argument(c, value);
-    const bool real = a->kind == SNUG_ARG_REAL, truth = a->kind == SNUG_ARG_BOOL;
+    const bool real = a->kind == SNUG_ARG_REAL, truth = a->kind == SNUG_ARG_BOOL,
+               wide = a->kind == SNUG_ARG_INTEGER &&
+                      (a->integer > INT32_MAX || a->integer < INT32_MIN);
     const int i = sn_fn_place(c, value);
     double v;
     t->dtype = sn_fn_dtype(c, "dtype",
                            real || c->promotes ? SNUG_F32
                            : truth             ? SNUG_BOOL
+                           : wide              ? SNUG_I64
                                                : SNUG_I32);
-    if (sn_fn_number(c, i, &v)) {
+    if (!(wide && t->dtype == SNUG_I64) && sn_fn_number(c, i, &v)) {
         c->out[0] = sn_build_fill(c->b, t, v);
         return;
     }

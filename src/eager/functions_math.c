@@ -495,7 +495,9 @@ void sn_fn_clip(sn_fn_call *c) {
     double low, high;
     const sn_value x = sn_fn_value(c, 0);
     const snug_dtype dtype = sn_fn_dtype_of(c, x);
-    if (sn_fn_number(c, 1, &low) && sn_fn_number(c, 2, &high)) {
+    const double most_exact = dtype == SNUG_I64 ? 0x1p53 : INFINITY;
+    if (sn_fn_number(c, 1, &low) && sn_fn_number(c, 2, &high) && fabs(low) <= most_exact &&
+        fabs(high) <= most_exact) {
         c->out[0] = sn_build_clip(c->b, x, low, high);
         return;
     }

@@ -88,6 +88,9 @@ class Operators(unittest.TestCase):
             self.assertEqual(tf.add(t, k).numpy().tolist(), (x + np.int64(k)).tolist())
             self.assertEqual(tf.function(lambda v: v - k)(t).numpy().tolist(), (x - np.int64(k)).tolist())
             self.assertTrue(bool(tf.constant(k, tf.int64) == k))
+            self.assertEqual(tf.fill([2], k).numpy().tolist(), [k, k])
+        self.assertEqual(tf.clip_by_value(t * 5, -3, 2 ** 60 + 3).numpy().tolist(), np.clip(x * 5, -3, 2 ** 60 + 3).tolist())
+        self.assertEqual((tf.fill([2], 2 ** 40).dtype, tf.fill([2], 7).dtype), (tf.int64, tf.int32))
 
     def test_bits_of_the_ends_of_every_type(self):
         for dtype in ("int8", "uint8", "int16", "int32", "uint32", "int64"):
