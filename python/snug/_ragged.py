@@ -299,7 +299,7 @@ def _expand_dims(input, axis):  # noqa: A002
 
 
 def _embedding_lookup(params, ids, max_norm=None):
-    return ids.with_flat_values(tf.nn.embedding_lookup(params, ids.flat_values))
+    return ids.with_flat_values(tf.nn.embedding_lookup(params, ids.flat_values, max_norm))
 
 
 _MOVES = {"concat": _concat, "tile": _tile, "gather": _gather, "expand_dims": _expand_dims, "embedding_lookup": _embedding_lookup,

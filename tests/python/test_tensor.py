@@ -259,6 +259,37 @@ class Arguments(unittest.TestCase):
         np.testing.assert_array_equal(first.transpose(0, 2, 3, 1), ops.adaptive_max_pool(x.transpose(0, 2, 3, 1), (2, 3)).numpy())
         self.assertRaises(NotImplementedError, ops.image.sobel_edges, x, data_format="channels_first")
 
+    def test_the_last_axis_of_overlaps_is_an_axis(self):
+        r = np.random.default_rng(3)
+        t, p = (r.random((2, 3, 4)) > 0.5).astype("f4"), r.random((2, 3, 4)).astype("f4")
+        both, all_t, all_p = (t * p).sum(-1), t.sum(-1), p.sum(-1)
+        dice, tversky = 1 - 2 * both / (all_t + all_p + 1e-7), 1 - both / (both + 0.3 * (all_t - both) + 0.7 * (all_p - both) + 1e-7)
+        losses = tf.keras.losses
+        for last in (-1, 2):
+            np.testing.assert_allclose(losses.Dice(axis=last)(t, p).numpy(), dice.mean(), 1e-5)
+            np.testing.assert_allclose(losses.dice(t, p, axis=last).numpy(), dice, 1e-5)
+            np.testing.assert_allclose(losses.Tversky(0.3, 0.7, axis=last)(t, p).numpy(), tversky.mean(), 1e-5)
+
+    def test_rows_of_tables_are_shortened_each_alone(self):
+        table = tf.Variable([[3.0, 4.0], [0.0, 0.0], [0.3, 0.4]])
+        with tf.GradientTape() as tape:
+            total = tf.reduce_sum(tf.nn.embedding_lookup(table, [1, 2], max_norm=1.0))
+        np.testing.assert_array_equal(tf.convert_to_tensor(tape.gradient(total, table)).numpy(), [[0, 0], [1, 1], [1, 1]])
+        rows = tf.nn.embedding_lookup(table, tf.ragged.constant([[0], [2, 1]]), max_norm=1.0)
+        np.testing.assert_allclose(rows.flat_values.numpy(), [[0.6, 0.8], [0.3, 0.4], [0, 0]], 1e-6)
+        self.assertEqual(tf.nn.embedding_lookup(tf.constant([3.0, -4.0, 0.5]), [0, 1, 2], max_norm=1.0).numpy().tolist(), [1, -1, 0.5])
+        zeros = tf.Variable(tf.zeros(3))
+        with tf.GradientTape() as tape:
+            y = tf.clip_by_norm(zeros, 2.0)
+        self.assertEqual(tape.gradient(y, zeros).numpy().tolist(), [1, 1, 1])
+
+    def test_diagonals_and_orders_that_cannot_be_are_refused(self):
+        for diagonal, k in ((np.zeros((1,) * 7 + (2,), "f4"), 0), (np.zeros(2, "f4"), 1), (np.zeros(2, "f4"), -2 ** 63)):
+            self.assertRaises(tf.errors.InvalidArgumentError, tf.linalg.set_diag, tf.zeros((2, 2)), diagonal, k=k)
+        for k in (2 ** 63 - 1, -2 ** 63):
+            self.assertRaises(tf.errors.InvalidArgumentError, tf.linalg.diag, [1.0, 2.0], k=k)
+        self.assertRaises(tf.errors.InvalidArgumentError, tf.keras.ops.normalize, [1.0, 2.0], order=0)
+
     def test_sparse_labels_are_told_what_to_do(self):
         with self.assertRaisesRegex(NotImplementedError, "to_dense"):
             tf.nn.ctc_loss(tf.sparse.from_dense([[1, 2]]), tf.zeros((3, 1, 4)), [2], [3])

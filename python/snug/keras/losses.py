@@ -138,6 +138,9 @@ def axis_last(axis, y_true, y_pred):
     return y_true, tf.transpose(y_pred, order)
 
 
+_OVERLAPS = ("dice", "tversky")     # the engine has them over everything; others go along one axis
+
+
 def _overlap(function, settings, y_true, y_pred):
     """Dice and Tversky over some axes."""
     y_true, axis = tf.cast(y_true, y_pred.dtype), settings["axis"]
@@ -166,19 +169,24 @@ class _Built(Loss):
         for key, value in values.items():
             self.__dict__.setdefault(key, value)
 
+    def _is_plain(self):
+        """Whether the engine's loss is this one, with the axis that was asked for."""
+        axis = self._settings.get("axis")
+        return axis is None or axis == -1 and self._function not in _OVERLAPS
+
     def call(self, y_true, y_pred):
         _check_shapes(self._function, y_true, y_pred)
-        axis = self._settings.get("axis")
-        if axis is not None and self._function in ("dice", "tversky"):
+        if not self._is_plain() and self._function in _OVERLAPS:
             return _overlap(self._function, self._settings, y_true, y_pred)
-        y_true, y_pred = axis_last(-1 if axis is None else axis, y_true, y_pred)
+        if not self._is_plain():
+            y_true, y_pred = axis_last(self._settings["axis"], y_true, y_pred)
         return _C.loss(self._engine_text, y_true, y_pred, None, False)
 
     def __call__(self, y_true, y_pred, sample_weight=None):
         mask = getattr(y_pred, "_keras_mask", None)
         y_true, y_pred = _as_tensors(y_true, y_pred)
         _check_shapes(self._function, y_true, y_pred)
-        plain = self._settings.get("axis") in (None, -1) and type(self).call is _Built.call
+        plain = self._is_plain() and type(self).call is _Built.call
         if self.reduction == "sum_over_batch_size" and sample_weight is None and mask is None and plain:
             return _C.loss(self._engine_text, y_true, y_pred, None, True)
         return reduce_weighted(self.call(y_true, y_pred), sample_weight, self.reduction, self._without_ignored(y_true, y_pred, mask))
