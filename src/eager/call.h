@@ -116,6 +116,8 @@ bool sn_fn_number(sn_fn_call *c, int i, double *out);
 sn_value sn_fn_affine(sn_fn_call *c, sn_value x, double scale, double shift);
 /* A scalar of x's dtype, as a parameter. */
 sn_value sn_fn_like(sn_fn_call *c, sn_value x, double v);
+/* x limit / max(|x|, limit), of x whose |x|^2 is `squares`. */
+sn_value sn_fn_shortened(sn_fn_call *c, sn_value x, sn_value squares, sn_value limit);
 /* The key of a draw: of its argument "seed" where that decides (stateless), else the recorder's
  * next. */
 int64_t sn_fn_key(sn_fn_call *c);

@@ -373,6 +373,9 @@ void sn_fn_unit(sn_fn_call *c) {
     const sn_value x = sn_fn_float(c, 0);
     const int axis = sn_fn_axis(c, "axis", sn_fn_type(c, x).rank, -1);
     const int64_t order = sn_fn_int(c, "order");
+    if (order < 1)
+        return sn_fn_refuse(c, SNUG_E_INVALID, "order=%lld; it must be 1 or more",
+                            (long long)order);
     if (order != 2) {
         const snug_dtype dtype = sn_fn_dtype_of(c, x);
         const sn_value power = sn_build_scalar(c->b, dtype, (double)order),
@@ -407,11 +410,22 @@ static sn_value on_diagonal(sn_fn_call *c, sn_value x, int64_t k, int64_t rows, 
     return alone ? square : sn_build_pad(c->b, square, before, after, 0);
 }
 
+/* Which diagonal; one that no matrix has is refused. */
+static int64_t diagonal_asked(sn_fn_call *c) {
+    const int64_t k = sn_fn_int(c, "k");
+    if (k >= -INT32_MAX && k <= INT32_MAX)
+        return k;
+    sn_fn_refuse(c, SNUG_E_INVALID, "there is no diagonal %lld", (long long)k);
+    return 0;
+}
+
 /* Row vectors [..., n] as matrices with them on a diagonal. */
 void sn_fn_diag(sn_fn_call *c) {
     const sn_value x = sn_fn_value(c, 0);
     const snug_type t = sn_fn_type(c, x);
-    const int64_t k = sn_fn_int(c, "k");
+    const int64_t k = diagonal_asked(c);
+    if (sn_fn_failed(c))
+        return;
     if (t.rank < 1 || t.rank == SNUG_MAX_RANK)
         return sn_fn_refuse(c, SNUG_E_UNSUPPORTED, "the diagonal of a tensor with %d axes", t.rank);
     const int64_t n = t.dims[t.rank - 1], tall = n + (k < 0 ? -k : 0), wide = n + (k > 0 ? k : 0);
@@ -469,16 +483,18 @@ void sn_fn_trace(sn_fn_call *c) {
     c->out[0] = sn_fn_failed(c) ? SN_NO_VALUE : sn_build_sum(c->b, d, 1u << (rank - 1), false);
 }
 
-/* The matrix with another main diagonal. */
 /* Matrices with other numbers on diagonal k. */
 void sn_fn_set_diag(sn_fn_call *c) {
     const sn_value x = sn_fn_value(c, 0);
     const snug_type t = sn_fn_type(c, x);
     const sn_value d = sn_fn_value_as(c, 1, t.dtype);
     const snug_type td = sn_fn_type(c, d);
-    const int64_t k = sn_fn_int(c, "k");
-    if (t.rank < 2 || td.rank < 1)
-        return sn_fn_refuse(c, SNUG_E_INVALID, "it needs matrices and rows of numbers");
+    const int64_t k = diagonal_asked(c);
+    if (sn_fn_failed(c))
+        return;
+    if (t.rank < 2 || td.rank < 1 || td.rank >= t.rank)
+        return sn_fn_refuse(c, SNUG_E_INVALID, "%d axes of numbers for a tensor with %d axes",
+                            td.rank, t.rank);
     const int64_t rows = t.dims[t.rank - 2], columns = t.dims[t.rank - 1];
     const int64_t down = rows - (k < 0 ? -k : 0), right = columns - (k > 0 ? k : 0),
                   n = down < right ? down : right;

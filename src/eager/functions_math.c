@@ -507,17 +507,22 @@ void sn_fn_clip(sn_fn_call *c) {
     c->out[0] = sn_value_ok(least) ? sn_build_maximum(c->b, y, least) : y;
 }
 
-/* x * limit / max(|x|, limit) */
+/* At 0 the root has no slope: that of 1 stands in for it. */
+sn_value sn_fn_shortened(sn_fn_call *c, sn_value x, sn_value squares, sn_value limit) {
+    const sn_value some = sn_build_greater(c->b, squares, sn_fn_like(c, x, 0));
+    const sn_value safe = sn_build_select(c->b, some, squares, sn_fn_like(c, x, 1));
+    const sn_value norm = sn_build_select(c->b, some, sn_build_sqrt(c->b, safe), squares);
+    return sn_build_div(c->b, sn_build_mul(c->b, x, limit), sn_build_maximum(c->b, norm, limit));
+}
+
 void sn_fn_clip_by_norm(sn_fn_call *c) {
     const sn_value x = sn_fn_value(c, 0);
     const snug_type t = sn_fn_type(c, x);
     const uint32_t axes = sn_fn_axes(c, "axes", t.rank);
     const sn_value limit = sn_fn_value_as(c, 1, t.dtype);
     const sn_value squares = sn_build_square(c->b, x);
-    const sn_value norm =
-        sn_build_sqrt(c->b, t.rank ? sn_build_sum(c->b, squares, axes, true) : squares);
     c->out[0] =
-        sn_build_div(c->b, sn_build_mul(c->b, x, limit), sn_build_maximum(c->b, norm, limit));
+        sn_fn_shortened(c, x, t.rank ? sn_build_sum(c->b, squares, axes, true) : squares, limit);
 }
 
 /* The root of the sum of all squares of a list. */

@@ -686,20 +686,19 @@ void sn_fn_sufficient_statistics(sn_fn_call *c) {
     c->n_out = 3;
 }
 
-/* Rows, from axis `first` on, of a length of at most max_norm. */
-static sn_value shortened(sn_fn_call *c, sn_value x, int first) {
+/* Rows, from axis `first` on, of a length of at most max_norm; those of a vector are numbers. */
+static sn_value shorten_rows(sn_fn_call *c, sn_value x, int first) {
     const sn_value most = sn_fn_like(c, x, sn_fn_real(c, "max_norm"));
+    const sn_value squares = sn_build_square(c->b, x);
     uint32_t axes = 0;
     for (int k = first; k < sn_fn_type(c, x).rank; k++)
         axes |= 1u << k;
-    const sn_value length =
-        sn_build_sqrt(c->b, sn_build_sum(c->b, sn_build_square(c->b, x), axes, true));
-    return sn_build_mul(c->b, x, sn_build_div(c->b, most, sn_build_maximum(c->b, length, most)));
+    return sn_fn_shortened(c, x, axes ? sn_build_sum(c->b, squares, axes, true) : squares, most);
 }
 
 void sn_fn_embedding_lookup(sn_fn_call *c) {
     const sn_value table = sn_fn_value(c, 0), at = sn_fn_value(c, 1);
     const sn_value in[2] = {table, at};
     const sn_value rows = sn_build(c->b, SN_OP_gather, NULL, in, 2);
-    c->out[0] = sn_fn_given(c, "max_norm") ? shortened(c, rows, sn_fn_type(c, at).rank) : rows;
+    c->out[0] = sn_fn_given(c, "max_norm") ? shorten_rows(c, rows, sn_fn_type(c, at).rank) : rows;
 }
