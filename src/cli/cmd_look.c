@@ -4,10 +4,11 @@
 
 #include <errno.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
-#define MAX_BATCH                                                                                  \
-    (INT64_C(1) << 40) /* of a plan; there, sizes of most models can still be told                 \
-                        */
+/* Of a plan: there, sizes of most models can still be told. */
+#define MAX_BATCH (INT64_C(1) << 40)
 
 typedef struct {
     FILE *file;
@@ -27,24 +28,33 @@ static snug_status write_file(void *ctx, const char *text, size_t n, snug_error 
 typedef snug_status (*page_fn)(snug_model *m, const snug_plan_request *request,
                                const snug_writer *out, snug_error *err);
 
+/* A link, a pipe or a device (/dev/stdout): what is there stays, and is written to. */
+static bool is_passage(const char *path) {
+    struct stat s;
+    return lstat(path, &s) == 0 && !S_ISREG(s.st_mode);
+}
+
 /* As all outputs: "PATH.tmp" first, so that the name never holds half a file. */
-static snug_status write_page(snug_model *m, const snug_plan_request *request, page_fn write,
+static snug_status write_page(snug_model *m, const snug_plan_request *request, page_fn say,
                               const char *path, snug_error *err) {
+    const bool straight = is_passage(path);
     char tmp[1100];
-    if ((size_t)snprintf(tmp, sizeof tmp, "%s.tmp", path) >= sizeof tmp)
+    if ((size_t)snprintf(tmp, sizeof tmp, "%s%s", path, straight ? "" : ".tmp") >= sizeof tmp)
         return cli_fail(err, SNUG_E_IO, "the path %.80s... is too long to write to", path);
     page_file f = {fopen(tmp, "w"), path};
     if (!f.file)
         return fail_page(path, err);
     const snug_writer writer = {&f, write_file};
-    snug_status status = write(m, request, &writer, err);
+    snug_status status = say(m, request, &writer, err);
+    if (status == SNUG_OK && (fflush(f.file) != 0 || (!straight && fsync(fileno(f.file)) != 0)))
+        status = fail_page(path, err);
     if (fclose(f.file) != 0 && status == SNUG_OK)
         status = fail_page(path, err);
-    if (status == SNUG_OK && rename(tmp, path) != 0)
+    if (status == SNUG_OK && !straight && rename(tmp, path) != 0)
         status = fail_page(path, err);
     if (status == SNUG_OK)
         fprintf(stderr, "wrote %s\n", path);
-    else
+    else if (!straight)
         remove(tmp);
     return status;
 }

@@ -430,6 +430,15 @@ class BadInput(Case):
             self.fails(6, f"cannot write '{path}'", "File too large", args=["plan", self.model, option, path], preexec_fn=limit)
             self.assertFalse(os.path.exists(path) or os.path.exists(path + ".tmp"))
 
+    def test_what_is_no_file_is_not_replaced_by_one(self):
+        """As /dev/stdout, which is a link."""
+        link, target = self.at("link.plan"), self.at("target.plan")
+        os.symlink(target, link)
+        self.ok("plan", self.model, "--save-plan", link)
+        self.assertTrue(os.path.islink(link))
+        with open(target) as f:
+            self.assertTrue(f.read().startswith("snug plan 1"))
+
     def test_archives_say_what_to_do(self):
         path = self.at("m.keras")
         files.write(path, b"PK\x03\x04rest")
