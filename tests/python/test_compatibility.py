@@ -34,7 +34,7 @@ class Functions(unittest.TestCase):
                     bodies[name] = bodies.get(name, "") + body
         with open(os.path.join(ROOT, "src", "eager", "functions.def")) as f:
             rows = re.findall(r'^SNUG_FN\((\w+), \w+, "([^"]*)", "([^"]*)"', f.read(), re.M)
-        self.assertGreater(len(rows), 300)
+        self.assertGreater(sum("sn_fn_" + function in bodies for function, _, _ in rows), 400)      # macros make the others
 
         def reached(name, seen):
             if name in seen or name not in bodies:
