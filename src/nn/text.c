@@ -141,7 +141,8 @@ int sn_text_distance(const char *a, const char *b) {
     return row[n];
 }
 
-/* The item most like `name` of "a, b, c", where a third of its letters or less differ; else "". */
+/* The item most like `name` of "a, b, c", where no more than one letter and a third of them differ;
+ * else "". */
 static void find_near(const char *name, const char *list, char *near, size_t size) {
     int best = 1 + (int)strlen(name) / 3;
     near[0] = 0;

@@ -6,9 +6,9 @@
  * where a block brings a larger score, sum and values are scaled down. The gradient's task is one
  * head of k with all heads of q that read it, so that its sums stay in one thread. Blocks come from
  * the shape alone: an element's bits depend neither on threads nor on other entries or heads. */
-#include "base/rng.h"
 #include "kernels/cpu/attention.h"
 
+#include "base/rng.h"
 #include "kernels/cpu/product.h"
 #include "kernels/cpu/vmath.h"
 
