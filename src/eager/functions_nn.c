@@ -139,13 +139,24 @@ void sn_fn_sparsemax(sn_fn_call *c) {
 }
 
 /* --- cross-entropies -------------------------------------------------------------------------- */
+/* x with axis `axis` last. */
+static sn_value axis_last(sn_fn_call *c, sn_value x, int axis) {
+    const int rank = sn_fn_type(c, x).rank;
+    int perm[SNUG_MAX_RANK], at = 0;
+    for (int k = 0; k < rank; k++)
+        if (k != axis)
+            perm[at++] = k;
+    perm[at] = axis;
+    return axis == rank - 1 ? x : sn_build_transpose(c->b, x, perm);
+}
+
 void sn_fn_softmax_xent(sn_fn_call *c) {
     sn_value labels, logits;
     sn_fn_pair(c, 0, 1, &labels, &logits);
     const int rank = sn_fn_type(c, logits).rank, axis = sn_fn_axis(c, "axis", rank, -1);
     if (axis != rank - 1) {
-        labels = sn_build_swapaxes(c->b, labels, axis, -1);
-        logits = sn_build_swapaxes(c->b, logits, axis, -1);
+        labels = axis_last(c, labels, axis);
+        logits = axis_last(c, logits, axis);
     }
     const sn_value in[2] = {logits, labels};
     sn_attrs a;
@@ -179,17 +190,6 @@ void sn_fn_weighted_xent(sn_fn_call *c) {
     const sn_value scale = sn_build_affine(c->b, labels, w - 1, 1);
     c->out[0] = sn_build_add(c->b, sn_build_mul(c->b, sn_build_affine(c->b, labels, -1, 1), x),
                              sn_build_mul(c->b, scale, tail));
-}
-
-/* x with axis `axis` last. */
-static sn_value axis_last(sn_fn_call *c, sn_value x, int axis) {
-    const int rank = sn_fn_type(c, x).rank;
-    int perm[SNUG_MAX_RANK], at = 0;
-    for (int k = 0; k < rank; k++)
-        if (k != axis)
-            perm[at++] = k;
-    perm[at] = axis;
-    return axis == rank - 1 ? x : sn_build_transpose(c->b, x, perm);
 }
 
 /* A loss of nn/loss.c per example, of (target, output, from_logits, axis). */

@@ -259,6 +259,15 @@ class Arguments(unittest.TestCase):
         np.testing.assert_array_equal(first.transpose(0, 2, 3, 1), ops.adaptive_max_pool(x.transpose(0, 2, 3, 1), (2, 3)).numpy())
         self.assertRaises(NotImplementedError, ops.image.sobel_edges, x, data_format="channels_first")
 
+    def test_cross_entropies_along_an_axis_leave_the_others_in_order(self):
+        r = np.random.default_rng(5)
+        x, t = r.normal(size=(2, 3, 4, 5)).astype("f4"), r.random((2, 3, 4, 5)).astype("f4")
+        last = tf.nn.softmax_cross_entropy_with_logits(t.transpose(0, 2, 3, 1), x.transpose(0, 2, 3, 1)).numpy()
+        v1 = tf.compat.v1.nn
+        for made in (tf.nn.softmax_cross_entropy_with_logits(t, x, axis=1), v1.softmax_cross_entropy_with_logits(labels=t, logits=x, dim=1),
+                     v1.softmax_cross_entropy_with_logits_v2(labels=t, logits=x, axis=-3)):
+            np.testing.assert_array_equal(made.numpy(), last)
+
     def test_the_last_axis_of_overlaps_is_an_axis(self):
         r = np.random.default_rng(3)
         t, p = (r.random((2, 3, 4)) > 0.5).astype("f4"), r.random((2, 3, 4)).astype("f4")

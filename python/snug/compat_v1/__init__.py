@@ -34,7 +34,7 @@ def _dropout(x, keep_prob=None, noise_shape=None, seed=None, name=None, rate=Non
 
 def _cross_entropy(_sentinel=None, labels=None, logits=None, dim=-1, name=None, axis=None):
     from snug._lazy import tf
-    return tf.nn.softmax_cross_entropy_with_logits(labels, logits)
+    return tf.nn.softmax_cross_entropy_with_logits(labels, logits, dim if axis is None else axis)
 
 
 def _xw_plus_b(x, weights, biases, name=None):
