@@ -198,7 +198,8 @@ static void loss_terms(sn_fn_call *c, const char *name) {
     char text[80];
     snprintf(text, sizeof text, "%s:from_logits=%d", name, sn_fn_flag(c, "from_logits") ? 1 : 0);
     sn_value output = sn_fn_float(c, 1), target = sn_fn_value(c, 0);
-    const int rank = sn_fn_type(c, output).rank, axis = sn_fn_axis(c, "axis", rank, -1);
+    const int rank = sn_fn_type(c, output).rank;
+    const int axis = rank > 0 ? sn_fn_axis(c, "axis", rank, -1) : 0;
     if (!sn_fn_failed(c) && rank > 0) {
         output = axis_last(c, output, axis);
         target = sn_fn_type(c, target).rank == rank ? axis_last(c, target, axis) : target;
