@@ -219,6 +219,9 @@ void sn_process_measure(const snug_io *io, const snug_engine *e, sn_process_tabl
  * oneDNN's makers of kernels. Measured; what they are beyond it is the reserve's. */
 #define FIRST_STEPS_BYTES ((size_t)640 << 10)
 #define ONEDNN_BYTES      ((size_t)2560 << 10)
+/* Of code that comes in large pieces in some runs and not in others (see bands), the half: only
+ * foreseen, not booked. Measured: runs take from 0.3 MiB less to 1.6 MiB more than expected. */
+#define PIECES_BYTES ((size_t)640 << 10)
 /* Of the code that kernels may make at most, what they make, and keep on the C heap: measured from
  * a thirteenth to a third. */
 #define CODE_PART 12
@@ -302,7 +305,8 @@ snug_status sn_process_book(snug_engine *e, const sn_process_need *need, sn_proc
     const size_t now = beside_the_ledger(e);
     const bool makes_code = need->code_bytes > 0 && e->accounts[SN_MEM_KERNELS].peak_bytes == 0;
     const size_t fixed = sn_process_tables(need->map_bytes) + thread_bytes(e, makes_code);
-    const size_t expected = now + page_bytes_to_come(e, makes_code);
+    const size_t to_come = page_bytes_to_come(e, makes_code), expected = now + to_come;
+    const size_t pieces = to_come > 0 ? PIECES_BYTES : 0;
     size_t booked = 0;
     if (!find_band(e, expected) || !sn_size_add(e->process_band, fixed, &booked) ||
         !sn_size_add(booked, need->code_bytes, &booked))
@@ -310,7 +314,8 @@ snug_status sn_process_book(snug_engine *e, const sn_process_need *need, sn_proc
                        "%zu bytes of code to make exceed the address space; plan anew",
                        need->code_bytes);
     *out = (sn_process_booking){.now_bytes = now,
-                                .predicted_bytes = expected + fixed + need->code_bytes / CODE_PART,
+                                .predicted_bytes =
+                                    expected + pieces + fixed + need->code_bytes / CODE_PART,
                                 .booked_bytes = booked,
                                 .spare_bytes = spare_band(e, expected)};
     return SNUG_OK;
