@@ -61,6 +61,16 @@ static const sn_kernel_case cases[] = {
      .tolerance = 1e-4},
     {"conv2d_dw", "pad=1,1,1,1 kernel=3,3", "f32[9,21,20,130] f32[9,21,20,67]", .batch = 0,
      .tolerance = 1e-4},
+    /* weights that serve many blocks, in three columns of them; fewer columns, groups for threads
+     */
+    {"conv2d", "pad=1,1,1,1 act=relu", "f32[2,21,30,20] f32[3,3,20,130] f32[130]", .batch = 1,
+     .tolerance = 1e-4},
+    {"conv2d_dx", "pad=1,1,1,1 input=21,30", "f32[2,21,30,20] f32[3,3,130,20]", .batch = 1,
+     .tolerance = 1e-4},
+    {"conv2d_dw", "pad=1,1,1,1 kernel=3,3 bias=1", "f32[2,21,30,18] f32[2,21,30,40]", .batch = 0,
+     .tolerance = 1e-4},
+    {"conv2d_dw", "pad=1,1,1,1 kernel=3,3 bias=1", "f32[5,26,26,20] f32[5,26,26,18]", .batch = 0,
+     .tolerance = 1e-4},
     {"conv2d", "", "f32[0,5,5,2] f32[3,3,2,4]", .batch = 0},
     {"conv2d", "pad=1,1,1,1", "f64[2,5,6,3] f64[3,3,3,4] f64[4]", .batch = 1},
     {"conv2d_dx", "input=20,21", "f32[3,18,19,32] f32[3,3,3,32]", .batch = 1},

@@ -18,8 +18,11 @@
 
 #include <stdatomic.h>
 
-/* Sums and tiles of a block should stay in the second-level cache with the weights' piece. */
-enum { MAX_PIECE = 64, MAX_COLUMNS = 64, MAX_TILES = 48, MIN_TILES = 2 * SN_GEMM_MR };
+/* Sums and tiles of a block should stay in the second-level cache with the weights' piece. Weights
+ * that are one piece serve all blocks of a taker that have the same columns, so blocks may be lower
+ * then, and take less scratch. */
+enum { MAX_PIECE = 64, MAX_COLUMNS = 64, MIN_TILES = 2 * SN_GEMM_MR };
+enum { MAX_TILES = 48, MAX_TILES_OF_ONE = 24 };
 
 typedef struct {
     sn_tile_source source;
@@ -60,15 +63,19 @@ static int64_t taker_floats(const pass *s) {
 }
 
 /* --- cutting --------------------------------------------------------------------------------- */
+static bool is_one_piece(const pass *s) {
+    return s->piece == s->depth;
+}
+
 /* Even blocks; so many that all threads have the same to do where they are few. */
 static void cut_tiles(pass *s, int threads) {
     const int64_t few = 4 * (int64_t)threads;
-    s->n_high = sn_ceil_div(s->tiles.n, MAX_TILES);
+    s->n_high = sn_ceil_div(s->tiles.n, is_one_piece(s) ? MAX_TILES_OF_ONE : MAX_TILES);
     while (s->n_high * s->n_wide < few && s->n_high * s->n_wide % threads != 0 &&
            s->tiles.n > (s->n_high + 1) * MIN_TILES)
         s->n_high++;
     const int64_t share = sn_ceil_div(s->tiles.n, s->n_high);
-    s->high = sn_min_i64(sn_round_up(share, SN_GEMM_MR), s->tiles.n);
+    s->high = sn_min_i64(sn_round_up(share, 2), s->tiles.n); /* as fast per tile as more rows */
     s->n_high = sn_ceil_div(s->tiles.n, s->high);
 }
 
@@ -92,6 +99,7 @@ static void cut(pass *s, int n_threads) {
 typedef struct {
     int64_t tile, tiles, column, columns;
     int64_t channel, channels;
+    bool has_weights; /* from the taker's block before */
     float *sums, *weights, *source;
 } block;
 
@@ -120,8 +128,7 @@ static void transform_weights(const pass *s, const block *b) {
             const float *from = taps + panel * n + j - panel;
             for (int64_t i = 0; i < n; i++)
                 SN_CPU(tile_kernel)
-                (from + i * width, FLOATS, b->weights + (k + i) * column_pitch(s) + j,
-                 slices_of(s).b);
+            (from + i * width, FLOATS, b->weights + (k + i) * column_pitch(s) + j, slices_of(s).b);
         }
     }
 }
@@ -207,18 +214,30 @@ static void sum_block(const pass *s, block *b) {
     g.c = b->sums;
     for (; b->channel < s->depth; b->channel += s->piece) {
         b->channels = g.k = sn_min_i64(s->piece, s->depth - b->channel);
-        transform_weights(s, b);
+        if (!b->has_weights)
+            transform_weights(s, b);
         transform_source(s, b);
         SN_CPU(winograd_multiply)(g, slices_of(s));
         g.add = true;
     }
 }
 
-static void run_block(const void *ctx, int64_t i, float *scratch) {
+/* Blocks side by side read the same tiles; those with the same weights follow each other where one
+ * piece is all of them. */
+static int64_t wide_at(const pass *s, int64_t i) {
+    return is_one_piece(s) ? i / s->n_high : i % s->n_wide;
+}
+
+static int64_t high_at(const pass *s, int64_t i) {
+    return is_one_piece(s) ? i % s->n_high : i / s->n_wide;
+}
+
+static void run_block(const void *ctx, int64_t i, int64_t before, float *scratch) {
     const pass *s = ctx;
     const sn_tile_slices slice = slices_of(s);
-    const int64_t tile = i / s->n_wide * s->high, column = i % s->n_wide * s->wide;
+    const int64_t tile = high_at(s, i) * s->high, column = wide_at(s, i) * s->wide;
     block b = {
+        .has_weights = is_one_piece(s) && before >= 0 && wide_at(s, before) == wide_at(s, i),
         .tile = tile,
         .tiles = sn_min_i64(s->high, s->tiles.n - tile),
         .column = column,
@@ -241,9 +260,14 @@ typedef struct {
 static void take_tasks(const void *ctx, int64_t first, int64_t end) {
     const taking *l = ctx;
     const sn_tasks *t = l->tasks;
-    for (int64_t taker = first; taker < end; taker++)
-        for (int64_t i = t->n_takers - 1 - taker; i < t->n; i = atomic_fetch_add(l->next, 1))
-            t->task(t->ctx, i, l->scratch + taker * sn_lines(t->scratch_floats));
+    for (int64_t taker = first; taker < end; taker++) {
+        float *scratch = l->scratch + taker * sn_lines(t->scratch_floats);
+        int64_t before = -1;
+        for (int64_t i = t->n_takers - 1 - taker; i < t->n; i = atomic_fetch_add(l->next, 1)) {
+            t->task(t->ctx, i, before, scratch);
+            before = i;
+        }
+    }
 }
 
 void SN_CPU(winograd_take)(const sn_tasks *t, const sn_call *c, float *scratch) {

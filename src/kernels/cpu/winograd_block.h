@@ -89,10 +89,11 @@ typedef struct {
 void SN_CPU(winograd_multiply)(sn_gemm g, sn_tile_slices slice);
 
 /* Takers go through n tasks, each taking the next one that is free after its first; the last begins
- * with task 0, which needs all of its scratch. */
+ * with task 0, which needs all of its scratch. `before` is the task that left the scratch as it is,
+ * or -1. */
 typedef struct {
     const void *ctx;
-    void (*task)(const void *ctx, int64_t i, float *scratch);
+    void (*task)(const void *ctx, int64_t i, int64_t before, float *scratch);
     int64_t n, n_takers, scratch_floats;
 } sn_tasks;
 void SN_CPU(winograd_take)(const sn_tasks *t, const sn_call *c, float *scratch);

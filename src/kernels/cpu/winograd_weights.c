@@ -8,8 +8,8 @@
  *     dw = ((before + group 0) + group 1) + ..., group = (piece 0 + piece 1) + ...
  *
  * Groups and pieces follow from the number of tiles alone, so bits depend neither on threads nor on
- * blocks. A task is a block; or, where those are too few for the threads, a group of one, whose
- * taps wait in the workspace until all are there.
+ * blocks. A task is a block; or, where those are too few for the threads and tiles are many, a
+ * group of one, whose taps wait in the workspace until all are there.
  *
  * Workspace: scratch of each taker (sums [36][channels of x][of dy], gradient [36][piece][of dy],
  * source [36][piece][of x]) | the sum of dy of each group | when split, the taps of each group. */
@@ -18,8 +18,8 @@
 #include "kernels/cpu/winograd_block.h"
 
 enum { MAX_ROWS = 64, MAX_COLUMNS = 64, MAX_PIECE = 48 };
-/* Groups, tiles in one of them at least, and floats that may wait. */
-enum { MAX_GROUPS = 4, MIN_GROUP = 48, MAX_WAITING = 1 << 19 };
+/* Groups where there are so many tiles, and floats that may wait. */
+enum { GROUPS = 4, MANY_TILES = 192, MAX_WAITING = 1 << 19 };
 
 typedef struct {
     const sn_conv_operands *o;
@@ -52,6 +52,19 @@ static int64_t db_floats(const pass *s) {
     return s->o->v.bias ? s->n_groups * s->o->v.O : 0;
 }
 
+static void cut_columns(pass *s, int64_t most) {
+    s->wide = sn_min_i64(most, s->o->v.O);
+    s->n_wide = sn_ceil_div(s->o->v.O, s->wide);
+}
+
+/* Some threads would have more blocks than others, and blocks are few. */
+static bool is_uneven(const pass *s) {
+    const int64_t n_blocks = s->n_high * s->n_wide;
+    return n_blocks < 4 * (int64_t)s->threads && n_blocks % s->threads != 0;
+}
+
+/* Groups as tasks need no work twice, but memory for what waits, and as many of them as threads
+ * have the same number. Blocks of fewer columns transform x more often. */
 static void cut(pass *s, int n_threads) {
     const sn_conv *v = &s->o->v;
     const double pixels = (double)(v->N * v->oh * v->ow);
@@ -59,17 +72,16 @@ static void cut(pass *s, int n_threads) {
     s->tiles = sn_tiles_of(v->N, v->oh, v->ow);
     if (s->tiles.n == 0 || v->O == 0)
         return;
-    const int64_t most = sn_min_i64(sn_ceil_div(s->tiles.n, MIN_GROUP), MAX_GROUPS);
-    s->group = sn_ceil_div(s->tiles.n, most);
+    s->group = sn_ceil_div(s->tiles.n, s->tiles.n < MANY_TILES ? 1 : GROUPS);
     s->n_groups = sn_ceil_div(s->tiles.n, s->group);
     s->piece = sn_ceil_div(s->group, sn_ceil_div(s->group, MAX_PIECE));
     s->high = sn_min_i64(MAX_ROWS, v->C);
-    s->wide = sn_min_i64(MAX_COLUMNS, v->O);
     s->n_high = sn_ceil_div(v->C, s->high);
-    s->n_wide = sn_ceil_div(v->O, s->wide);
-    const int64_t n_blocks = s->n_high * s->n_wide;
-    const bool few = n_blocks < 4 * (int64_t)s->threads && n_blocks % s->threads != 0;
-    s->split = few && s->n_groups > 1 && s->n_groups * taps_floats(s) <= MAX_WAITING;
+    cut_columns(s, MAX_COLUMNS);
+    s->split = is_uneven(s) && s->n_groups > 1 && s->n_groups % s->threads == 0 &&
+               s->n_groups * taps_floats(s) <= MAX_WAITING;
+    while (is_uneven(s) && !s->split && s->wide > SN_VL)
+        cut_columns(s, sn_round_up(s->wide / 2, SN_VL));
 }
 
 static pass pass_of(const sn_conv_operands *o, int n_threads) {
@@ -119,8 +131,8 @@ static void finish_group(const pass *s, const block *b, float *dw, bool add) {
     const sn_conv *v = &s->o->v;
     for (int64_t i = 0; i < b->rows; i++)
         SN_CPU(tile_taps)
-        (b->sums + i * pitch_of(s->wide), slices_of(s).c, b->columns,
-         dw + (b->row + i) * v->O + b->column, v->C * v->O, add);
+    (b->sums + i * pitch_of(s->wide), slices_of(s).c, b->columns,
+     dw + (b->row + i) * v->O + b->column, v->C * v->O, add);
 }
 
 static void sum_group(const pass *s, block *b, int64_t group) {
@@ -165,8 +177,9 @@ static block block_of(const pass *s, int64_t i, float *scratch) {
     };
 }
 
-static void run_block(const void *ctx, int64_t i, float *scratch) {
+static void run_block(const void *ctx, int64_t i, int64_t before, float *scratch) {
     const pass *s = ctx;
+    (void)before;
     block b = block_of(s, i, scratch);
     for (int64_t group = 0; group < s->n_groups; group++) {
         sum_group(s, &b, group);
@@ -174,8 +187,9 @@ static void run_block(const void *ctx, int64_t i, float *scratch) {
     }
 }
 
-static void run_group(const void *ctx, int64_t i, float *scratch) {
+static void run_group(const void *ctx, int64_t i, int64_t before, float *scratch) {
     const pass *s = ctx;
+    (void)before;
     const int64_t group = i % s->n_groups;
     block b = block_of(s, i / s->n_groups, scratch);
     sum_group(s, &b, group);
