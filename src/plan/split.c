@@ -15,6 +15,8 @@
  * then; sliced nodes read its rows where it lies. */
 #include "plan/passes.h"
 
+#include <math.h>
+
 #define MAX_BACK 256 /* nodes on a way back: longer ones run whole */
 
 typedef struct {
@@ -459,23 +461,6 @@ static snug_status describe_rows(sn_planner *p, const sn_split *s, uint32_t node
     return SNUG_OK;
 }
 
-/* The node reads what another block made, or makes what another one reads: between two blocks all
- * other slices pass through the cache. */
-static bool crosses_blocks(const sn_planner *p, const sn_split *s, uint32_t node) {
-    const sn_node_info *n = sn_graph_node_at(p->graph, (sn_node){node});
-    bool any = false;
-    for (int k = 0; k < n->n_in; k++) {
-        const uint32_t maker = sn_graph_value_at(p->graph, n->in[k])->node.i;
-        any = any || (s->label[n->in[k].i].axis >= 0 && maker < p->n_nodes &&
-                      s->time[maker] != s->time[node]);
-    }
-    for (int k = 0; k < n->n_out; k++)
-        for (uint32_t i = p->reader_start[n->out[k].i]; i < p->reader_start[n->out[k].i + 1]; i++)
-            any = any || (s->label[n->out[k].i].axis >= 0 &&
-                          s->time[p->readers[i]] != s->time[node]);
-    return any;
-}
-
 static snug_status describe_slices(sn_planner *p, const sn_split *s, uint32_t node, sn_slices *out,
                                    snug_error *err) {
     sn_variant last;
@@ -486,8 +471,7 @@ static snug_status describe_slices(sn_planner *p, const sn_split *s, uint32_t no
         out->variant[node].workspace_bytes = last.workspace_bytes;
     out->variant[node].flops = out->variant[node].flops * (double)(out->repeat - 1) + last.flops;
     out->seconds[node] = seconds * (double)(out->repeat - 1) + last_seconds;
-    if (out->seconds[node] < p->seconds[node] && crosses_blocks(p, s, node))
-        out->seconds[node] = p->seconds[node];
+    out->seconds[node] = fmax(out->seconds[node], p->seconds[node]);
     return SNUG_OK;
 }
 
