@@ -3,7 +3,8 @@
  * Invariants:
  * 1. A message names the path, the offset where there is one, the system's reason and one remedy.
  * 2. A file appears under its name only when complete: it is written as "PATH.tmp", synced, then
- *    renamed; then its folder is synced, so that the new name lasts.
+ *    renamed; then its folder is synced, so that the new name lasts. Where PATH is a link, this
+ *    happens where it leads to. A device or a pipe is written to and stays.
  * 3. A failed create or commit leaves no file behind, what was at PATH untouched, and *f closed. */
 #include "base/file.h"
 
@@ -34,7 +35,8 @@ static int64_t system_pread(void *ctx, int fd, void *buffer, size_t bytes, int64
 
 static int64_t system_pwrite(void *ctx, int fd, const void *buffer, size_t bytes, int64_t offset) {
     (void)ctx;
-    const ssize_t n = pwrite(fd, buffer, bytes, (off_t)offset);
+    const ssize_t n =
+        offset < 0 ? write(fd, buffer, bytes) : pwrite(fd, buffer, bytes, (off_t)offset);
     return n >= 0 ? (int64_t)n : -errno;
 }
 
@@ -202,6 +204,7 @@ static const remedy_row remedies[] = {
     {EDQUOT, "free space on that disk or choose another"},
     {EFBIG, "choose a disk that can hold larger files"},
     {EROFS, "choose a path on a writable disk"},
+    {ELOOP, "check where its links lead to"},
     {EMFILE, "close files or raise ulimit -n"},
     {ENAMETOOLONG, "use a shorter path"},
     {EIO, "check the disk and its connection"},
@@ -257,15 +260,55 @@ snug_status sn_file_open(sn_file *f, const snug_io *io, const char *path, snug_e
     return SNUG_OK;
 }
 
+/* What the link at `path` says, seen from the folder it lies in. */
+static int follow(char *path, size_t size) {
+    char to[1024];
+    const ssize_t n = readlink(path, to, sizeof to);
+    if (n < 0)
+        return -errno;
+    const char *slash = strrchr(path, '/');
+    const size_t kept = slash && to[0] != '/' ? (size_t)(slash + 1 - path) : 0;
+    if ((size_t)n == sizeof to || kept + (size_t)n >= size)
+        return -ENAMETOOLONG;
+    memcpy(path + kept, to, (size_t)n);
+    path[kept + (size_t)n] = '\0';
+    return 0;
+}
+
+/* Where a file of this name goes: its links are followed (the table has no call for them), up to a
+ * descriptor (/dev/stdout), behind which may lie a file that others write to as well. */
+static int find_place(const snug_io *io, char *path, size_t size) {
+    enum { MAX_LINKS = 40 };
+    struct stat st;
+    const int kind = io->kind ? io->kind(io->ctx, path) : SNUG_IO_FILE;
+    if (kind != SNUG_IO_FILE && kind != -ENOENT)
+        return kind == SNUG_IO_FOLDER ? -EISDIR : kind;
+    for (int i = 0; i < MAX_LINKS; i++) {
+        if (lstat(path, &st) != 0 || !S_ISLNK(st.st_mode))
+            return SNUG_IO_FILE;
+        if (strncmp(path, "/proc/", 6) == 0)
+            return SNUG_IO_OTHER;
+        const int rc = follow(path, size);
+        if (rc < 0)
+            return rc;
+    }
+    return -ELOOP;
+}
+
 snug_status sn_file_create(sn_file *f, const snug_io *io, const char *path, snug_error *err) {
-    sn_file made = {.io = io, .fd = -1, .temporary = true};
+    sn_file made = {.io = io, .fd = -1};
     /* The whole path is needed again for the rename. */
     if (strlen(path) >= sizeof made.path)
         return sn_file_fail(path, "create", -1, ENAMETOOLONG, err);
     memcpy(made.path, path, strlen(path) + 1);
+    const int kind = find_place(io, made.path, sizeof made.path);
+    if (kind < 0)
+        return sn_file_fail(path, "create", -1, -kind, err);
+    made.temporary = kind == SNUG_IO_FILE;
     char tmp[TMP_PATH_BYTES];
     tmp_path(&made, tmp);
-    made.fd = open_retrying(io, tmp, O_RDWR | O_CREAT | O_TRUNC);
+    made.fd = made.temporary ? open_retrying(io, tmp, O_RDWR | O_CREAT | O_TRUNC)
+                             : open_retrying(io, made.path, O_WRONLY);
     if (made.fd < 0)
         return sn_file_fail(path, "create", -1, -made.fd, err);
     *f = made;
@@ -306,7 +349,7 @@ static int finish(sn_file *f, const char **verb) {
     *verb = "close";
     rc = io->close(io->ctx, f->fd);
     f->fd = -1;
-    if (rc < 0)
+    if (rc < 0 || !f->temporary)
         return rc;
     *verb = "rename to";
     char tmp[TMP_PATH_BYTES];
@@ -315,13 +358,12 @@ static int finish(sn_file *f, const char **verb) {
 }
 
 snug_status sn_file_commit(sn_file *f, snug_error *err) {
-    assert(f->temporary);
     const char *verb;
     const int rc = finish(f, &verb);
     snug_status status = SNUG_OK;
     if (rc < 0) {
         status = sn_file_fail(f->path, verb, -1, -rc, err);
-    } else {
+    } else if (f->temporary) {
         f->temporary = false;
         sync_folder(f);
     }
@@ -362,6 +404,16 @@ snug_status sn_file_read(sn_file *f, void *buffer, size_t n, int64_t offset, snu
     return SNUG_OK;
 }
 
+/* A pipe has no offsets: it takes what comes next, and `size` is how much it has. */
+static int64_t put_bytes(sn_file *f, const void *bytes, size_t n, int64_t at) {
+    const int64_t put = f->io->pwrite(f->io->ctx, f->fd, bytes, n, at);
+    if (put != -ESPIPE || at != f->size)
+        return put;
+    const int64_t more = f->io->pwrite(f->io->ctx, f->fd, bytes, n, -1);
+    f->size += more > 0 ? more : 0;
+    return more;
+}
+
 snug_status sn_file_write(sn_file *f, const void *buffer, size_t n, int64_t offset,
                           snug_error *err) {
     assert(!f->direct || (n % SN_FILE_BLOCK == 0 && offset % SN_FILE_BLOCK == 0));
@@ -369,8 +421,7 @@ snug_status sn_file_write(sn_file *f, const void *buffer, size_t n, int64_t offs
     int n_idle = 0;
     while (done < n) {
         const int64_t at = offset + (int64_t)done;
-        const int64_t put =
-            f->io->pwrite(f->io->ctx, f->fd, (const char *)buffer + done, n - done, at);
+        const int64_t put = put_bytes(f, (const char *)buffer + done, n - done, at);
         if (put == -EINTR)
             continue;
         /* A write of nothing would be tried for ever; no system has a reason for it but a full

@@ -146,11 +146,17 @@ static snug_type output_type(const snug_model *m, size_t i, int64_t rows) {
     return type;
 }
 
+/* A pipe takes the head of an array once, before the rows. */
+static int64_t known_rows(const run_job *j) {
+    const snug_type *x = j->data.x[0] ? snug_feed_type(j->data.x[0]) : NULL;
+    return x && x->rank > 0 && x->dims[0] > 0 ? x->dims[0] : SNUG_UNKNOWN;
+}
+
 static snug_status predict_all(cli *c, run_job *j, snug_model *m, snug_error *err) {
     const size_t n = snug_model_n_outputs(m);
     snug_status status = choose_paths(c, m, j, err);
     for (size_t i = 0; i < n && status == SNUG_OK; i++) {
-        const snug_type type = output_type(m, i, SNUG_UNKNOWN);
+        const snug_type type = output_type(m, i, known_rows(j));
         status = cli_check_file(j->path[i], 0, err);
         if (status == SNUG_OK)
             status = snug_npy_create(c->engine, j->path[i], &type, &j->out[i], err);

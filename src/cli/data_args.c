@@ -39,11 +39,13 @@ static int interrupted(void *ctx, int64_t files) {
     return cli_interrupted(ctx);
 }
 
-/* A folder of make-data holds arrays: those have names. */
+/* A folder of make-data holds arrays and no pictures: those have names. What else went wrong stands
+ * as it was said. */
 static snug_status name_arrays(const char *folder, snug_status status, snug_error *err) {
     char path[1100];
     snprintf(path, sizeof path, "%s/x_train.npy", folder);
-    if (status == SNUG_OK || access(path, R_OK) != 0)
+    if (status != SNUG_E_DATA || strncmp(err->text, "no pictures", 11) != 0 ||
+        access(path, R_OK) != 0)
         return status;
     return cli_fail(err, status,
                     "'%.200s' holds arrays, not pictures; name them: %.200s/x_train.npy and "
@@ -88,7 +90,7 @@ static snug_status open_records(cli *c, const cli_pipeline *p, snug_dataset **ou
 }
 
 static snug_status name_maker(const char *name, snug_status status, snug_error *err) {
-    if (strcmp(name, "blobs") != 0 && strcmp(name, "shapes") != 0)
+    if ((strcmp(name, "blobs") != 0 && strcmp(name, "shapes") != 0) || access(name, F_OK) == 0)
         return status;
     return cli_fail(err, status, "there is no file '%s'; `snug make-data %s DIR` makes such data",
                     name, name);

@@ -6,6 +6,7 @@
 
 #include "base/real.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <math.h>
 #include <stdio.h>
@@ -271,7 +272,9 @@ typedef struct {
 static snug_status append(csv *c, const char *text, snug_error *err) {
     const size_t n = strlen(text);
     for (size_t done = 0; done < n;) {
-        const int64_t wrote = c->io->pwrite(c->io->ctx, c->fd, text + done, n - done, c->end);
+        int64_t wrote = c->io->pwrite(c->io->ctx, c->fd, text + done, n - done, c->end);
+        if (wrote == -ESPIPE) /* a pipe takes what comes next */
+            wrote = c->io->pwrite(c->io->ctx, c->fd, text + done, n - done, -1);
         if (wrote <= 0)
             return sn_fail(err, SNUG_E_IO, "%s: cannot write: %s", c->path,
                            wrote ? strerror((int)-wrote) : "nothing was taken");

@@ -11,6 +11,7 @@ import resource
 import select
 import shutil
 import signal
+import stat
 import struct
 import subprocess
 import sys
@@ -438,6 +439,17 @@ class BadInput(Case):
         self.assertTrue(os.path.islink(link))
         with open(target) as f:
             self.assertTrue(f.read().startswith("snug plan 1"))
+        os.symlink("target.weights", self.at("link.weights"))
+        self.ok(*self.fit_args("--save", self.at("link.weights"), "--csv", "/dev/null"))
+        self.assertTrue(os.path.islink(self.at("link.weights")))
+        self.assertGreater(os.path.getsize(self.at("target.weights")), 400)
+        self.ok("predict", self.model, "--x", self.x, "--out", "/dev/null")
+        self.assertTrue(stat.S_ISCHR(os.stat("/dev/null").st_mode))
+        predict = ("predict", self.model, "--x", self.x, "--weights", self.at("link.weights"), "--out")
+        self.ok(*predict, self.at("out.npy"))
+        piped = self.ok(*predict, "/dev/stdout").stdout
+        with open(self.at("out.npy"), "rb") as f:
+            self.assertEqual(f.read(), piped)
 
     def test_archives_say_what_to_do(self):
         path = self.at("m.keras")

@@ -189,6 +189,9 @@ class Data(unittest.TestCase):
         os.makedirs(folder, exist_ok=True)
         arrays = os.path.join(self.dir, "arrays")
         snug("make-data", "blobs", arrays, "--train-rows", 2, "--test-rows", 2)
+        both = os.path.join(self.dir, "both")
+        shutil.copytree(self.photos, both)
+        shutil.copy(os.path.join(arrays, "x_train.npy"), both)
         for code, text, args in (
                 (2, "give --data, or --x and --y", ["fit", self.numbers, "--data", self.photos, "--x", "zeros:4x4", "--y", "zeros:4"]),
                 (2, "--augment goes with --data", ["fit", self.numbers, "--x", "zeros:4x4", "--y", "zeros:4", "--augment", "flip"]),
@@ -198,6 +201,7 @@ class Data(unittest.TestCase):
                 (2, "--map x:y: 'y' is no K=V", ["data", "bench", self.photos, "--map", "x:y"]),
                 (6, "missing.npy", ["data", "inspect", os.path.join(self.dir, "missing.npy")]),
                 (6, "`snug make-data blobs DIR` makes such data", ["data", "inspect", "blobs"]),
+                (4, "validation_split=0.0001 of", ["fit", self.pictures, "--data", both, "--validation-split", "0.0001", "--loss", "mse"]),
                 (4, "holds arrays, not pictures; name them: " + arrays + "/x_train.npy", ["data", "inspect", arrays])):
             with self.subTest(args=args):
                 self.assertIn(text, snug(*args, code=code))

@@ -1,0 +1,354 @@
+/* Rules of room base, of files: whole or not there, links and devices, messages, failed calls. */
+#include "support/support.h"
+
+#include "base/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+typedef struct {
+    sn_test_dir dir;
+    char path[256];
+} file_fixture;
+
+static int file_setup(void **state) {
+    file_fixture *f = malloc(sizeof *f);
+    assert_non_null(f);
+    sn_test_dir_begin(&f->dir);
+    sn_test_path(&f->dir, "file.bin", f->path);
+    *state = f;
+    return 0;
+}
+
+static int file_teardown(void **state) {
+    file_fixture *f = *state;
+    sn_test_dir_end(&f->dir);
+    free(f);
+    return 0;
+}
+#define file_test(f) cmocka_unit_test_setup_teardown(f, file_setup, file_teardown)
+
+static void test_file_comes_back_as_written(void **state) {
+    const file_fixture *x = *state;
+    snug_error err = {0};
+    sn_file f;
+    expect_ok(sn_file_create(&f, &sn_io_system, x->path, &err), &err);
+    expect_ok(sn_file_write(&f, "world", 5, 6, &err), &err);
+    expect_ok(sn_file_write(&f, "hello ", 6, 0, &err), &err);
+    expect_ok(sn_file_commit(&f, &err), &err);
+    assert_int_equal(sn_test_dir_count(&x->dir), 1);
+    expect_ok(sn_file_open(&f, &sn_io_system, x->path, &err), &err);
+    assert_int_equal(f.size, 11);
+    char text[12] = {0};
+    expect_ok(sn_file_read(&f, text, 11, 0, &err), &err);
+    assert_string_equal(text, "hello world");
+    sn_file_close(&f);
+    sn_file_close(&f);
+}
+
+static void test_file_that_is_not_committed_leaves_nothing(void **state) {
+    const file_fixture *x = *state;
+    snug_error err = {0};
+    sn_test_write_file(x->path, "old", 3);
+    sn_file f;
+    expect_ok(sn_file_create(&f, &sn_io_system, x->path, &err), &err);
+    expect_ok(sn_file_write(&f, "newer", 5, 0, &err), &err);
+    assert_int_equal(sn_test_dir_count(&x->dir), 2);
+    sn_file_close(&f);
+    assert_int_equal(sn_test_dir_count(&x->dir), 1);
+    expect_ok(sn_file_open(&f, &sn_io_system, x->path, &err), &err);
+    assert_int_equal(f.size, 3);
+    sn_file_close(&f);
+}
+
+static void test_missing_file_and_directory_are_refused_by_name(void **state) {
+    const file_fixture *x = *state;
+    snug_error err = {0};
+    sn_file f;
+    expect_status(sn_file_open(&f, &sn_io_system, x->path, &err), SNUG_E_IO, &err);
+    expect_text(err.text, x->path);
+    expect_text(err.text, "check the path");
+    expect_status(sn_file_open(&f, &sn_io_system, x->dir.path, &err), SNUG_E_IO, &err);
+    expect_text(err.text, "not a directory");
+    expect_status(sn_file_open(&f, &sn_io_system, "/dev/null", &err), SNUG_E_IO, &err);
+    expect_text(err.text, "regular file");
+}
+
+static void test_pipe_is_refused_and_not_waited_for(void **state) {
+    const file_fixture *x = *state;
+    snug_error err = {0};
+    sn_file f;
+    assert_int_equal(mkfifo(x->path, 0600), 0);
+    expect_status(sn_file_open(&f, &sn_io_system, x->path, &err), SNUG_E_IO, &err);
+    expect_text(err.text, "regular file");
+}
+
+static void write_to(const char *path, const char *text) {
+    snug_error err = {0};
+    sn_file f;
+    expect_ok(sn_file_create(&f, &sn_io_system, path, &err), &err);
+    expect_ok(sn_file_write(&f, text, strlen(text), 0, &err), &err);
+    expect_ok(sn_file_commit(&f, &err), &err);
+}
+
+static void test_link_stays_and_what_it_leads_to_is_replaced(void **state) {
+    const file_fixture *x = *state;
+    snug_error err = {0};
+    struct stat st;
+    sn_file f;
+    char link[1100];
+    snprintf(link, sizeof link, "%s/link", x->dir.path);
+    assert_int_equal(symlink("link", link), 0); /* to itself */
+    expect_status(sn_file_create(&f, &sn_io_system, link, &err), SNUG_E_IO, &err);
+    expect_text(err.text, "where its links lead to");
+    assert_int_equal(unlink(link), 0);
+    assert_int_equal(symlink(strrchr(x->path, '/') + 1, link), 0);
+    write_to(link, "into nothing"); /* the first makes it */
+    write_to(link, "again");
+    assert_int_equal(lstat(link, &st), 0);
+    assert_true(S_ISLNK(st.st_mode));
+    assert_int_equal(lstat(x->path, &st), 0);
+    assert_true(S_ISREG(st.st_mode) && st.st_size == 5);
+    assert_int_equal(sn_test_dir_count(&x->dir), 2);
+}
+
+static void test_pipes_and_devices_are_written_to(void **state) {
+    const file_fixture *x = *state;
+    snug_error err = {0};
+    struct stat st;
+    sn_file f;
+    char text[8] = {0};
+    assert_int_equal(mkfifo(x->path, 0600), 0);
+    const int reader = open(x->path, O_RDONLY | O_NONBLOCK);
+    expect_ok(sn_file_create(&f, &sn_io_system, x->path, &err), &err);
+    expect_ok(sn_file_write(&f, "abc", 3, 0, &err), &err);
+    expect_ok(sn_file_write(&f, "def", 3, 3, &err), &err);
+    expect_status(sn_file_write(&f, "A", 1, 0, &err), SNUG_E_IO, &err); /* gone for good */
+    expect_ok(sn_file_commit(&f, &err), &err);
+    assert_int_equal(read(reader, text, 7), 6);
+    assert_string_equal(text, "abcdef");
+    close(reader);
+    assert_int_equal(sn_test_dir_count(&x->dir), 1);
+    write_to("/dev/null", "nothing");
+    assert_int_equal(lstat("/dev/null", &st), 0);
+    assert_true(S_ISCHR(st.st_mode));
+}
+
+static void test_read_past_the_end_is_truncation(void **state) {
+    const file_fixture *x = *state;
+    snug_error err = {0};
+    sn_test_write_file(x->path, "12345678", 8);
+    sn_file f;
+    expect_ok(sn_file_open(&f, &sn_io_system, x->path, &err), &err);
+    char text[16];
+    expect_status(sn_file_read(&f, text, 10, 4, &err), SNUG_E_FORMAT, &err);
+    expect_text(err.text, "truncated: it ends at byte 8, 6 more");
+    expect_ok(sn_file_read(&f, text, 0, 100, &err), &err);
+    sn_file_close(&f);
+}
+
+static void test_path_too_long_to_rename_is_refused(void **state) {
+    (void)state;
+    char path[2000];
+    memset(path, 'a', sizeof path - 1);
+    path[sizeof path - 1] = '\0';
+    snug_error err = {0};
+    sn_file f;
+    expect_status(sn_file_create(&f, &sn_io_system, path, &err), SNUG_E_IO, &err);
+    expect_text(err.text, "shorter path");
+}
+
+static void test_close_is_legal_on_a_zeroed_file(void **state) {
+    (void)state;
+    sn_file f = {0};
+    sn_file_close(&f); /* and descriptor 0 stays open: */
+    struct stat st;
+    assert_int_equal(fstat(0, &st), 0);
+}
+
+/* A table that answers EINTR to every second call and moves one byte at a time. */
+typedef struct {
+    int calls;
+} nagging;
+
+static int64_t nagging_pread(void *ctx, int fd, void *buffer, size_t bytes, int64_t offset) {
+    nagging *n = ctx;
+    if (n->calls++ % 2 == 0)
+        return -EINTR;
+    return sn_io_system.pread(NULL, fd, buffer, bytes > 0 ? 1 : 0, offset);
+}
+
+static int64_t nagging_pwrite(void *ctx, int fd, const void *buffer, size_t bytes, int64_t offset) {
+    nagging *n = ctx;
+    if (n->calls++ % 2 == 0)
+        return -EINTR;
+    return sn_io_system.pwrite(NULL, fd, buffer, bytes > 0 ? 1 : 0, offset);
+}
+
+static void test_interrupted_and_short_calls_are_repeated(void **state) {
+    const file_fixture *x = *state;
+    snug_error err = {0};
+    nagging n = {0};
+    snug_io io = sn_io_system;
+    io.ctx = &n;
+    io.pread = nagging_pread;
+    io.pwrite = nagging_pwrite;
+    sn_file f;
+    expect_ok(sn_file_create(&f, &io, x->path, &err), &err);
+    expect_ok(sn_file_write(&f, "abcdef", 6, 0, &err), &err);
+    expect_ok(sn_file_commit(&f, &err), &err);
+    char text[7] = {0};
+    expect_ok(sn_file_open(&f, &io, x->path, &err), &err);
+    expect_ok(sn_file_read(&f, text, 6, 0, &err), &err);
+    sn_file_close(&f);
+    assert_string_equal(text, "abcdef");
+    assert_int_equal(n.calls, 24);
+}
+
+/* A table that writes down the calls of a commit and answers a folder with `folder_code`. */
+typedef struct {
+    char calls[64];
+    char folder[1100];
+    int folder_code, folder_fd;
+} diary;
+
+static int diary_open(void *ctx, const char *path, int flags, int mode) {
+    diary *d = ctx;
+    if (!(flags & O_DIRECTORY))
+        return sn_io_system.open(NULL, path, flags, mode);
+    strcat(d->calls, "open ");
+    snprintf(d->folder, sizeof d->folder, "%s", path);
+    if (d->folder_code != 0)
+        return d->folder_code;
+    return d->folder_fd = sn_io_system.open(NULL, path, flags, mode);
+}
+
+static int diary_sync(void *ctx, int fd) {
+    diary *d = ctx;
+    strcat(d->calls, fd == d->folder_fd ? "sync-folder " : "sync ");
+    return sn_io_system.sync(NULL, fd);
+}
+
+static int diary_rename(void *ctx, const char *from, const char *to) {
+    diary *d = ctx;
+    strcat(d->calls, "rename ");
+    return sn_io_system.rename(NULL, from, to);
+}
+
+static snug_io diary_table(diary *d) {
+    snug_io io = sn_io_system;
+    io.ctx = d;
+    io.open = diary_open;
+    io.sync = diary_sync;
+    io.rename = diary_rename;
+    return io;
+}
+
+static void test_commit_syncs_the_folder_behind_the_rename(void **state) {
+    const file_fixture *x = *state;
+    snug_error err = {0};
+    diary d = {.folder_fd = -1};
+    const snug_io io = diary_table(&d);
+    sn_file f;
+    expect_ok(sn_file_create(&f, &io, x->path, &err), &err);
+    expect_ok(sn_file_commit(&f, &err), &err);
+    assert_string_equal(d.calls, "sync rename open sync-folder ");
+    assert_string_equal(d.folder, x->dir.path);
+    assert_int_equal(fcntl(d.folder_fd, F_GETFD), -1); /* closed */
+}
+
+static void test_folder_that_cannot_be_opened_is_not_synced(void **state) {
+    const file_fixture *x = *state;
+    snug_error err = {0};
+    diary d = {.folder_fd = -1, .folder_code = -EACCES};
+    const snug_io io = diary_table(&d);
+    sn_file f;
+    expect_ok(sn_file_create(&f, &io, x->path, &err), &err);
+    expect_ok(sn_file_commit(&f, &err), &err);
+    assert_string_equal(d.calls, "sync rename open ");
+    assert_int_equal(sn_test_dir_count(&x->dir), 1);
+}
+
+static void test_folder_of_a_bare_name_is_here(void **state) {
+    (void)state;
+    diary d = {.folder_fd = -1};
+    const snug_io io = diary_table(&d);
+    snug_error err = {0};
+    sn_file f;
+    expect_ok(sn_file_create(&f, &io, "snug-test-bare-name", &err), &err);
+    expect_ok(sn_file_commit(&f, &err), &err);
+    assert_int_equal(unlink("snug-test-bare-name"), 0);
+    assert_string_equal(d.folder, ".");
+}
+
+/* Writes, commits, reads back; used by the sweep. */
+static snug_status write_and_read(snug_engine *e, void *ctx, snug_error *err) {
+    const file_fixture *x = ctx;
+    sn_file f = {0};
+    char text[6] = {0};
+    snug_status status = sn_file_create(&f, sn_engine_io(e), x->path, err);
+    if (status == SNUG_OK)
+        status = sn_file_write(&f, "abcde", 5, 0, err);
+    if (status == SNUG_OK)
+        status = sn_file_commit(&f, err);
+    sn_file_close(&f);
+    if (status == SNUG_OK)
+        status = sn_file_open(&f, sn_engine_io(e), x->path, err);
+    if (status == SNUG_OK)
+        status = sn_file_read(&f, text, 5, 0, err);
+    sn_file_close(&f);
+    if (status == SNUG_OK)
+        assert_string_equal(text, "abcde");
+    const int files = sn_test_dir_count(&x->dir);
+    if (files > 1) /* the .tmp must be gone, whatever failed */
+        fail_msg("%d files left after: %s", files, err->text);
+    return status;
+}
+
+static void test_file_survives_any_failed_call(void **state) {
+    sn_fault_sweep_io(write_and_read, *state);
+}
+
+static void test_full_and_read_only_disks_are_named(void **state) {
+    const file_fixture *x = *state;
+    snug_engine *e = sn_test_engine(0);
+    snug_error err = {0};
+    sn_file f;
+    sn_fault_io(e, 0, SN_FAULT_EROFS, false);
+    expect_status(sn_file_create(&f, sn_engine_io(e), x->path, &err), SNUG_E_IO, &err);
+    expect_text(err.text, "writable disk");
+    sn_fault_io(e, 3, SN_FAULT_ENOSPC, false);
+    expect_ok(sn_file_create(&f, sn_engine_io(e), x->path, &err), &err);
+    expect_ok(sn_file_write(&f, "abcde", 5, 0, &err), &err);
+    expect_status(sn_file_write(&f, "fghij", 5, 5, &err), SNUG_E_IO, &err);
+    expect_text(err.text, "at byte 5");
+    expect_text(err.text, "free space");
+    sn_file_close(&f);
+    sn_test_engine_end(e);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        file_test(test_file_comes_back_as_written),
+        file_test(test_file_that_is_not_committed_leaves_nothing),
+        file_test(test_missing_file_and_directory_are_refused_by_name),
+        file_test(test_pipe_is_refused_and_not_waited_for),
+        file_test(test_link_stays_and_what_it_leads_to_is_replaced),
+        file_test(test_pipes_and_devices_are_written_to),
+        file_test(test_commit_syncs_the_folder_behind_the_rename),
+        file_test(test_folder_that_cannot_be_opened_is_not_synced),
+        cmocka_unit_test(test_folder_of_a_bare_name_is_here),
+        file_test(test_read_past_the_end_is_truncation),
+        cmocka_unit_test(test_path_too_long_to_rename_is_refused),
+        cmocka_unit_test(test_close_is_legal_on_a_zeroed_file),
+        file_test(test_interrupted_and_short_calls_are_repeated),
+        file_test(test_file_survives_any_failed_call),
+        file_test(test_full_and_read_only_disks_are_named),
+    };
+    return cmocka_run_group_tests_name("files", tests, NULL, NULL);
+}
