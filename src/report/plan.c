@@ -245,7 +245,8 @@ static snug_status say_means(const plan_report *r, snug_error *err) {
                         count_runs(r->step->plan, true), count_runs(r->step->plan, false),
                         (long long)p->slices, sn_seconds_print(slicing, seconds, sizeof seconds)));
     if (p->recomputed > 0)
-        SNUG_TRY(sn_say(r->w, err, "  %zu operators are run again: +%s a step\n", p->recomputed,
+        SNUG_TRY(sn_say(r->w, err, "  %zu operator%s run again: +%s a step\n", p->recomputed,
+                        p->recomputed == 1 ? " is" : "s are",
                         sn_seconds_print(p->again_seconds, seconds, sizeof seconds)));
     if (p->spilled_bytes > 0)
         SNUG_TRY(sn_say(r->w, err, "  %s wait in %s: +%s a step\n",
