@@ -105,6 +105,27 @@ static void test_a_machine_without_groups_says_so(void **state) {
     expect_text(why, "no memory cgroups are mounted");
 }
 
+/* Version 2 beside version 1, which has the memory: groups can be made, none can be limited. */
+static void test_groups_without_memory_are_none(void **state) {
+    (void)state;
+    static const char *const mounts[] = {"/sys/fs/cgroup", "/sys/fs/cgroup/unified"};
+    for (size_t i = 0; i < 2; i++) {
+        char path[64], text[256] = "";
+        sn_cgroup_result r;
+        snprintf(path, sizeof path, "%s/cgroup.controllers", mounts[i]);
+        FILE *f = fopen(path, "r");
+        if (!f)
+            continue;
+        (void)!fgets(text, sizeof text, f);
+        fclose(f);
+        if (strstr(text, "memory"))
+            continue;
+        const char *why = sn_cgroup_run(mounts[i], MIB, touch, NULL, &r);
+        assert_non_null(why);
+        expect_text(why, "cgroup");
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_child_within_its_limit_is_measured),
@@ -112,6 +133,7 @@ int main(void) {
         cmocka_unit_test(test_a_command_becomes_the_child),
         cmocka_unit_test(test_version_2_gets_its_own_files_in_a_fake_tree),
         cmocka_unit_test(test_a_machine_without_groups_says_so),
+        cmocka_unit_test(test_groups_without_memory_are_none),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

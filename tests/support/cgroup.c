@@ -90,28 +90,6 @@ static void own_folder(const char *mount, const char *marker, char *path) {
         snprintf(path, PATH_BYTES, "%s", dir);
 }
 
-/* NULL, or why there is none. */
-static const char *make_group(const char *root, group *g) {
-    static int n_made;
-    static char why[PATH_BYTES + 128];
-    char mount[PATH_BYTES], own[PATH_BYTES];
-    snprintf(mount, sizeof mount, "%s/memory", root);
-    g->version_2 = !has_file(mount, "memory.limit_in_bytes");
-    if (g->version_2 && !has_file(root, "cgroup.controllers"))
-        return "no memory cgroups are mounted";
-    own_folder(g->version_2 ? root : mount, g->version_2 ? "0::" : ":memory:", own);
-    if (g->version_2) /* refused where processes live in the group itself; then mkdir's files lack
-                       */
-        (void)!write_text(own, "cgroup.subtree_control", "+memory");
-    const int n =
-        snprintf(g->path, sizeof g->path, "%s/snug-test-%d-%d", own, (int)getpid(), n_made++);
-    if (n < 0 || n >= PATH_BYTES || mkdir(g->path, 0700) != 0) {
-        snprintf(why, sizeof why, "no cgroup can be made in %s: %s", own, strerror(errno));
-        return why;
-    }
-    return NULL;
-}
-
 /* The limit, and no swap, which would be memory that nobody counts. memsw is there only where the
  * kernel accounts for swap. */
 static bool limit_group(const group *g, size_t bytes) {
@@ -125,6 +103,55 @@ static bool limit_group(const group *g, size_t bytes) {
     if (has_file(g->path, "memory.memsw.limit_in_bytes"))
         return write_text(g->path, "memory.memsw.limit_in_bytes", text);
     return write_text(g->path, "memory.swappiness", "0");
+}
+
+/* From a folder to the one above it, not beyond the mount. */
+static bool go_up(const char *mount, char *folder) {
+    char *slash = strrchr(folder, '/');
+    if (strlen(folder) <= strlen(mount) || !slash)
+        return false;
+    *slash = '\0';
+    return true;
+}
+
+/* A limited group below a folder. Version 2 gives no group memory to limit where processes live in
+ * the folder itself, as in a session of systemd: then one beside it is made, or above. NULL, or why
+ * there is none. */
+static const char *make_limited(const char *mount, char *folder, size_t bytes, group *g) {
+    static int n_made;
+    static char why[PATH_BYTES + 128];
+    do {
+        const int n = snprintf(g->path, sizeof g->path, "%s/snug-test-%d-%d", folder, (int)getpid(),
+                               n_made++);
+        if (n < 0 || n >= PATH_BYTES || mkdir(g->path, 0700) != 0) {
+            snprintf(why, sizeof why, "no cgroup can be made in %s: %s", folder, strerror(errno));
+            return why;
+        }
+        if (limit_group(g, bytes))
+            return NULL;
+        const int failed = errno;
+        const bool is_of_memory = !g->version_2 || has_file(g->path, "memory.max");
+        rmdir(g->path);
+        if (is_of_memory)
+            fail_msg("%s takes no limit of %zu bytes: %s", g->path, bytes, strerror(failed));
+    } while (go_up(mount, folder));
+    snprintf(why, sizeof why, "no cgroup below %s has the memory controller", mount);
+    return why;
+}
+
+/* NULL, or why there is none. */
+static const char *make_group(const char *root, size_t bytes, group *g) {
+    char mount[PATH_BYTES], own[PATH_BYTES];
+    snprintf(mount, sizeof mount, "%s/memory", root);
+    g->version_2 = !has_file(mount, "memory.limit_in_bytes");
+    if (g->version_2 && !has_file(root, "cgroup.controllers"))
+        return "no memory cgroups are mounted";
+    if (g->version_2)
+        snprintf(mount, sizeof mount, "%s", root);
+    own_folder(mount, g->version_2 ? "0::" : ":memory:", own);
+    if (g->version_2)
+        (void)!write_text(own, "cgroup.subtree_control", "+memory");
+    return make_limited(mount, own, bytes, g);
 }
 
 static void nap(void) {
@@ -206,14 +233,9 @@ static int watch(pid_t pid, watched *w) {
 const char *sn_cgroup_run(const char *root, size_t limit_bytes, int (*child)(void *ctx), void *ctx,
                           sn_cgroup_result *out) {
     group g;
-    const char *why = make_group(root ? root : "/sys/fs/cgroup", &g);
+    const char *why = make_group(root ? root : "/sys/fs/cgroup", limit_bytes, &g);
     if (why)
         return why;
-    if (!limit_group(&g, limit_bytes)) {
-        const int failed = errno;
-        remove_group(&g);
-        fail_msg("%s takes no limit of %zu bytes: %s", g.path, limit_bytes, strerror(failed));
-    }
     fflush(NULL);
     const pid_t pid = fork();
     if (pid == 0)

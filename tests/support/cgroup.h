@@ -7,9 +7,10 @@
  *     assert_true(r.counted_peak_bytes <= limit_bytes);
  *
  * Version 1 groups are made below this process's own (or the root in a container), version 2 ones
- * likewise. Where a group can be made but not used the test fails: a budget that nobody enforces
- * proves nothing. Version 2 has only been tried against a fake tree (tests/test_process_cgroup.c):
- * the machines at hand have version 1. */
+ * likewise, or above it where only there they have memory to limit. Where a group with memory can
+ * be made but not used the test fails: a budget that nobody enforces proves nothing. Version 2 has
+ * only been tried against a fake tree (tests/test_process_cgroup.c): the machines at hand have
+ * version 1. */
 #ifndef SN_TESTS_CGROUP_H
 #define SN_TESTS_CGROUP_H
 
