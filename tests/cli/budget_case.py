@@ -37,7 +37,7 @@ class Case(unittest.TestCase):
         return os.path.join(cls.dir, name)
 
     def run_snug(self, *args):
-        return subprocess.run([SNUG, *map(str, args)], capture_output=True, text=True, timeout=60)
+        return subprocess.run([SNUG, *map(str, args)], capture_output=True, text=True, timeout=600)
 
     def plan(self, *args):
         threads = [] if "--threads" in args else ["--threads", 1]

@@ -65,7 +65,7 @@ class Floor(Case):
 
 class Refusals(Case):
     def fails(self, code, *pieces, args, **more):
-        r = subprocess.run([SNUG, *map(str, args)], capture_output=True, text=True, timeout=60, **more)
+        r = subprocess.run([SNUG, *map(str, args)], capture_output=True, text=True, timeout=600, **more)
         self.assertEqual(r.returncode, code, r.stderr)
         for piece in pieces:
             self.assertIn(piece, r.stderr)

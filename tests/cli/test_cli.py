@@ -58,7 +58,7 @@ class Case(unittest.TestCase):
         return os.path.join(cls.dir, name)
 
     def run_snug(self, *args, env=None, **more):
-        return subprocess.run([SNUG, *map(str, args)], capture_output=True, timeout=60, env=env or environment(), **more)
+        return subprocess.run([SNUG, *map(str, args)], capture_output=True, timeout=600, env=env or environment(), **more)
 
     def ok(self, *args, **more):
         r = self.run_snug(*args, **more)
@@ -345,7 +345,7 @@ class BadInput(Case):
         for args in (["ops"], ["--help"], ["--version"], ["plan", self.model], ["plan", self.model, "--json", "-v"],
                      ["summary", self.model], ["inspect", self.x], ["evaluate", self.model, "--x", self.x, "--y", self.y]):
             with open("/dev/full", "w") as full, self.subTest(args):
-                r = subprocess.run([SNUG, *args], stdout=full, stderr=subprocess.PIPE, timeout=60)
+                r = subprocess.run([SNUG, *args], stdout=full, stderr=subprocess.PIPE, timeout=600)
                 self.assertEqual(r.returncode, 6, r.stderr)
                 self.assertIn(b"standard output", r.stderr)
 
@@ -817,7 +817,7 @@ class Training(Case):
     def interrupted_fit(self, number, *more):
         process = subprocess.Popen([SNUG, *self.fit_args("--epochs", "2000000", *more)], stdout=subprocess.PIPE,
                                    stderr=subprocess.PIPE, env=environment())
-        text, deadline = b"", time.time() + 30
+        text, deadline = b"", time.time() + 600
         while b"Epoch 3/" not in text and time.time() < deadline:
             if select.select([process.stderr], [], [], 1)[0]:
                 text += os.read(process.stderr.fileno(), 4096)
@@ -828,7 +828,7 @@ class Training(Case):
                 break
             text = (text + piece)[-65536:]
         out = process.stdout.read()
-        code = process.wait(timeout=30)
+        code = process.wait(timeout=600)
         process.stdout.close()
         process.stderr.close()
         return code, out, text.decode()

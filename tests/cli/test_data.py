@@ -48,7 +48,7 @@ def record(data):
 
 
 def snug(*args, code=0):
-    done = subprocess.run([SNUG, *map(str, args)], capture_output=True, text=True, timeout=300)
+    done = subprocess.run([SNUG, *map(str, args)], capture_output=True, text=True, timeout=600)
     if done.returncode != code:
         raise AssertionError(f"{args}: exit {done.returncode}\n{done.stdout}{done.stderr}")
     return done.stderr if code else done.stdout

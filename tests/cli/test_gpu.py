@@ -22,7 +22,7 @@ def run(*args, plugin=EMULATED, libraries=None, **more):
     env = dict(os.environ, SNUG_CUDA_PLUGIN=plugin, **more)
     if libraries:
         env["LD_LIBRARY_PATH"] = libraries
-    return subprocess.run([SNUG, *args], capture_output=True, text=True, timeout=60, env=env)
+    return subprocess.run([SNUG, *args], capture_output=True, text=True, timeout=600, env=env)
 
 
 class Works(unittest.TestCase):
@@ -185,7 +185,7 @@ class Missing(unittest.TestCase):
     def test_the_tests_of_a_card_say_that_there_is_none(self):
         tests = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "tools", "test-cuda.sh")
         env = dict(os.environ, CUDA_VISIBLE_DEVICES="", SNUG_CUDA_PLUGIN=os.path.join(BUILD, "no-such-file.so"))
-        r = subprocess.run([tests, BUILD], capture_output=True, text=True, timeout=60, env=env)
+        r = subprocess.run([tests, BUILD], capture_output=True, text=True, timeout=600, env=env)
         self.assertEqual((r.returncode, r.stdout[:8]), (77, "no GPU: "), r.stderr)
 
     @unittest.skipUnless(os.path.exists(REAL), "cuda: not compiled")

@@ -26,7 +26,7 @@ def read(path):
 
 
 def output(*args, **more):
-    return subprocess.run(args, check=True, capture_output=True, text=True, timeout=60, **more).stdout
+    return subprocess.run(args, check=True, capture_output=True, text=True, timeout=600, **more).stdout
 
 
 def commands():
@@ -186,7 +186,7 @@ class Man(unittest.TestCase):
     def test_man_has_no_warnings(self):
         for command in [None, *commands()]:
             r = subprocess.run(["man", "--warnings", "-E", "UTF-8", "-l", self.path(command)], capture_output=True, text=True,
-                               env={**os.environ, "MANWIDTH": "80", "LC_ALL": "C.UTF-8"}, timeout=60)
+                               env={**os.environ, "MANWIDTH": "80", "LC_ALL": "C.UTF-8"}, timeout=600)
             self.assertEqual((r.returncode, r.stderr), (0, ""))
 
 

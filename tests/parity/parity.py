@@ -159,7 +159,7 @@ class _Run:
         return result
 
 
-def run_all(names, before, jobs=2, limit_s=120):
+def run_all(names, before, jobs=2, limit_s=600):
     """Yields (name, outcome) as programs end; `before()` runs first in each process."""
     waiting, running = list(names), []
     while waiting or running:

@@ -49,7 +49,7 @@ def script(text, *options, **environment):
         f.write(text)
         f.flush()
         done = subprocess.run([sys.executable, "-B", "-m", "snug", *options, f.name], capture_output=True, text=True,
-                              env={**os.environ, **environment}, timeout=100)
+                              env={**os.environ, **environment}, timeout=600)
     return done.returncode, done.stdout, done.stderr
 
 

