@@ -30,15 +30,22 @@ typedef struct {
     char json[256];
 } world;
 
-static void begin(world *w) {
+static void begin_on(world *w, const snug_io *io) {
     snug_error err;
-    *w = (world){.engine = sn_test_engine(0)};
+    *w = (world){.engine = NULL};
+    expect_ok(
+        snug_engine_create(&(snug_engine_options){.n_threads = 1, .io = io}, &w->engine, &err),
+        &err);
     sn_test_dir_begin(&w->dir);
     sn_test_path(&w->dir, "wide.json", w->json);
     sn_test_write_file(w->json, text, sizeof text - 1);
     expect_ok(snug_model_load(w->engine, w->json, &w->model, &err), &err);
     expect_ok(snug_feed_open(w->engine, "normal:80x64@1", &w->x, &err), &err);
     expect_ok(snug_feed_open(w->engine, "labels:80@2@3", &w->y, &err), &err);
+}
+
+static void begin(world *w) {
+    begin_on(w, NULL);
 }
 
 static void end(world *w) {
@@ -152,9 +159,41 @@ static void test_disk_that_fails_stops_the_fit_and_loading_heals_it(void **state
     end(&w);
 }
 
+static int nearly_full(void *ctx, const char *path, snug_io_folder *out) {
+    const int rc = sn_io_system.folder(ctx, path, out);
+    out->free_bytes = 1 << 20;
+    return rc;
+}
+
+/* By the plan as by the fit: neither promises a step that the other refuses. */
+static void test_disk_without_room_is_told_before_the_first_step(void **state) {
+    (void)state;
+    skip_under_a_sanitizer();
+    snug_io io = sn_io_system;
+    io.folder = nearly_full;
+    const snug_plan_request request = {.batch = 32, .train = 1};
+    world w;
+    snug_error err;
+    snug_model_plan_info info;
+    begin_on(&w, &io);
+    set_budget(&w);
+    expect_status(snug_model_plan(w.model, &request, &info, &err), SNUG_E_IO, &err);
+    expect_text(err.text, "1048576 are free; free space on that disk");
+    expect_status(fit(&w, &err), SNUG_E_IO, &err);
+    expect_text(err.text, "1048576 are free; free space on that disk");
+    end(&w);
+    begin(&w);
+    set_budget(&w);
+    expect_ok(fit(&w, &err), &err);
+    expect_ok(snug_model_plan(w.model, &request, &info, &err), &err);
+    assert_true(info.spilled_bytes > 0);
+    end(&w);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_weights_and_averages_are_those_without_a_budget),
+        cmocka_unit_test(test_disk_without_room_is_told_before_the_first_step),
         cmocka_unit_test(test_disk_that_fails_stops_the_fit_and_loading_heals_it),
     };
     return cmocka_run_group_tests_name("train_spill", tests, NULL, NULL);

@@ -3,6 +3,7 @@
  * model, outside the cache of steps that run. */
 #include "train/budget.h"
 
+#include "base/file.h"
 #include "memory/pool.h"
 
 /* Under a minute for ImageNet's networks. */
@@ -157,6 +158,18 @@ static void reset_pipelines(snug_model *m, size_t bytes, size_t limit) {
     sn_pool_drop(m->engine);
 }
 
+/* A step whose file the disk has no room for does not run. One that was made has its bytes. */
+static snug_status check_disk(const snug_model *m, const snug_model_plan_info *info,
+                              snug_error *err) {
+    const char *folder = sn_engine_spill_folder(m->engine);
+    if (!info->fits || info->spilled_bytes == 0 || !folder || sn_gpu_of(m->target))
+        return SNUG_OK;
+    for (uint32_t i = 0; i < sn_state_count(m->state); i++)
+        if (sn_state_is_spilled(m->state, i))
+            return SNUG_OK;
+    return sn_file_check_folder(sn_engine_io(m->engine), folder, (int64_t)info->spilled_bytes, err);
+}
+
 snug_status sn_model_verdict(snug_model *m, const snug_plan_request *request,
                              snug_model_plan_info *out, snug_error *err) {
     size_t budget = request->budget_bytes;
@@ -168,10 +181,12 @@ snug_status sn_model_verdict(snug_model *m, const snug_plan_request *request,
     m->effort = request->best ? BEST_EFFORT : 0;
     m->wants_floor = !request->quick;
     const size_t limit = set_pipelines(m, request->pipeline_bytes);
-    const snug_status status = judge(m, &m->looked, budget, &info, err);
+    snug_status status = judge(m, &m->looked, budget, &info, err);
     reset_pipelines(m, request->pipeline_bytes, limit);
     m->effort = 0;
     m->wants_floor = false;
+    if (status == SNUG_OK)
+        status = check_disk(m, &info, err);
     if (status == SNUG_OK)
         *out = info;
     else
