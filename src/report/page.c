@@ -46,19 +46,19 @@ static snug_status say_escaped(const page *p, const char *text, snug_error *err)
 /* Longer than one sn_say takes. */
 static snug_status say_style(const page *p, snug_error *err) {
     static const char style[] =
-        "<style>:root{color-scheme:light dark;--bg:#fbfaf7;--ink:#1f2328;--dim:#6b7280;--line"
-        ":#d9d6cf;--a:#2f6f9f;--b:#c26a2e;--c:#3f8a5b;--d:#8a5a9e;--e:#a3a3a3;--f:#c9b458;--m"
-        "ark:#b3261e}@media(prefers-color-scheme:dark){:root{--bg:#15171a;--ink:#e6e4df;--dim"
-        ":#9aa0a6;--line:#33373c;--a:#6fb1e0;--b:#e59a5f;--c:#74c493;--d:#c193d6;--e:#777;--f"
-        ":#d8c675;--mark:#ff8a80}}body{background:var(--bg);color:var(--ink);font:15px/1.5 sy"
-        "stem-ui,sans-serif;margin:2.5rem auto;max-width:900px;padding:0 1rem}h1{font-size:1."
-        "5rem;margin:0}h2{font-size:1.05rem;margin:2.2rem 0 .4rem}p{margin:.3rem 0;color:var("
-        "--dim)}p b{color:var(--ink)}svg{width:100%;height:auto;display:block}text{fill:var(-"
-        "-dim);font-size:12px}.axis{stroke:var(--line)}.line{fill:none;stroke:var(--a);stroke"
-        "-width:2}.dot{fill:var(--a)}.mark{stroke:var(--mark);stroke-dasharray:4 3}.marktext{"
-        "fill:var(--mark)}ul{list-style:none;padding:0;margin:.6rem 0;display:flex;flex-wrap:"
-        "wrap;gap:.3rem 1.2rem;color:var(--dim);font-size:13px}li span{display:inline-block;w"
-        "idth:.8em;height:.8em;border-radius:2px;margin-right:.4em}</style>\n";
+        "<style>:root{color-scheme:light dark;--bg:#fbfaf7;--ink:#1f2328;--dim:#6b7280;--line:"
+        "#d9d6cf;--a:#2f6f9f;--b:#c26a2e;--c:#3f8a5b;--d:#8a5a9e;--e:#a3a3a3;--f:#c9b458;--g:#"
+        "c77d94;--mark:#b3261e}@media(prefers-color-scheme:dark){:root{--bg:#15171a;--ink:#e6e"
+        "4df;--dim:#9aa0a6;--line:#33373c;--a:#6fb1e0;--b:#e59a5f;--c:#74c493;--d:#c193d6;--e:"
+        "#777;--f:#d8c675;--g:#e3a3b7;--mark:#ff8a80}}body{background:var(--bg);color:var(--in"
+        "k);font:15px/1.5 system-ui,sans-serif;margin:2.5rem auto;max-width:900px;padding:0 1r"
+        "em}h1{font-size:1.5rem;margin:0}h2{font-size:1.05rem;margin:2.2rem 0 .4rem}p{margin:."
+        "3rem 0;color:var(--dim)}p b{color:var(--ink)}svg{width:100%;height:auto;display:block"
+        "}text{fill:var(--dim);font-size:12px}.axis{stroke:var(--line)}.line{fill:none;stroke:"
+        "var(--a);stroke-width:2}.dot{fill:var(--a)}.mark{stroke:var(--mark);stroke-dasharray:"
+        "4 3}.marktext{fill:var(--mark)}ul{list-style:none;padding:0;margin:.6rem 0;display:fl"
+        "ex;flex-wrap:wrap;gap:.3rem 1.2rem;color:var(--dim);font-size:13px}li span{display:in"
+        "line-block;width:.8em;height:.8em;border-radius:2px;margin-right:.4em}</style>\n";
     return p->w->write(p->w->ctx, style, sizeof style - 1, err);
 }
 
@@ -94,27 +94,52 @@ static scale scale_of(const page *p) {
     return s;
 }
 
+/* 1, 2 or 5 of some power of ten: at most four of them are up to `most`. */
+static double round_step(double most) {
+    const double unit = most > 0 ? pow(10, floor(log10(most / 4))) : 1;
+    return unit * (most <= 4 * unit ? 1 : most <= 8 * unit ? 2 : most <= 20 * unit ? 5 : 10);
+}
+
+/* Powers of two and, between them, one and a half of each. */
+static double tick_at(int k) {
+    return ldexp(k % 2 ? 1.5 : 1, k / 2);
+}
+
+static snug_status say_tick(const page *p, const scale *s, double bytes, snug_error *err) {
+    char text[32];
+    const double x = x_of(s, bytes);
+    return sn_say(p->w, err,
+                  "<line class=axis x1=%.1f y1=%g x2=%.1f y2=%g /><text x=%.1f y=%g "
+                  "text-anchor=middle>%s</text>",
+                  x, HEIGHT - BOTTOM, x, HEIGHT - BOTTOM + 5, fmin(x, WIDTH - 32),
+                  HEIGHT - BOTTOM + 18, snug_bytes_print((size_t)bytes, text, sizeof text));
+}
+
+static snug_status say_budgets(const page *p, const scale *s, snug_error *err) {
+    const double octaves = s->high - s->low, low = exp2(s->low), high = exp2(s->high);
+    const int every = octaves > 7 ? 4 : octaves > 3 ? 2 : 1;
+    int first = 2 * (int)s->low / every * every, n = 0;
+    while (tick_at(first) < low)
+        first += every;
+    while (tick_at(first + n * every) <= high)
+        n++;
+    for (int i = 0; i < n && n > 1; i++)
+        SNUG_TRY(say_tick(p, s, tick_at(first + i * every), err));
+    if (n > 1)
+        return SNUG_OK;
+    SNUG_TRY(say_tick(p, s, low, err)); /* too few to read a scale by: its ends */
+    return say_tick(p, s, high, err);
+}
+
 static snug_status say_axes(const page *p, const scale *s, snug_error *err) {
     char text[32];
-    SAY("<line class=axis x1=%g y1=%g x2=%g y2=%g />", LEFT, HEIGHT - BOTTOM, WIDTH - 10,
-        HEIGHT - BOTTOM);
-    for (int i = 0; i <= 2; i++) {
-        const double seconds = s->most / 1.08 * i / 2;
+    const double step = round_step(s->most);
+    for (int i = 0; i * step <= s->most; i++)
         SAY("<line class=axis x1=%g y1=%.1f x2=%g y2=%.1f /><text x=%g y=%.1f "
             "text-anchor=end>%s</text>",
-            LEFT, y_of(s, seconds), WIDTH - 10, y_of(s, seconds), LEFT - 8, y_of(s, seconds) + 4,
-            i == 0 ? "0" : sn_seconds_print(seconds, text, sizeof text));
-    }
-    double first = ceil(s->low), last = floor(s->high), every = last - first > 7 ? 2 : 1;
-    if (last <= first) { /* too few powers of two to read a scale by: its ends */
-        first = s->low;
-        last = s->high;
-        every = last - first;
-    }
-    for (double e = first; e < last + 1e-6; e += every)
-        SAY("<text x=%.1f y=%g text-anchor=middle>%s</text>", fmin(x_of(s, exp2(e)), WIDTH - 32),
-            HEIGHT - BOTTOM + 18, snug_bytes_print((size_t)exp2(e), text, sizeof text));
-    return SNUG_OK;
+            LEFT, y_of(s, i * step), WIDTH - 10, y_of(s, i * step), LEFT - 8, y_of(s, i * step) + 4,
+            i == 0 ? "0" : sn_seconds_print(i * step, text, sizeof text));
+    return say_budgets(p, s, err);
 }
 
 static snug_status say_trade(const page *p, snug_error *err) {
@@ -122,8 +147,7 @@ static snug_status say_trade(const page *p, snug_error *err) {
     const sn_curve *c = &p->curve;
     char text[32], seconds[32];
     SAY("<h2>Time against memory</h2><p>Expected time of a step (up) for a budget of the whole "
-        "process "
-        "(right). Each point is a plan; left of the last one nothing fits.</p>");
+        "process (right). Each point is a plan; left of them nothing fits.</p>");
     SAY("<svg viewBox=\"0 0 %g %g\" role=img aria-label=\"step time against budget\">", WIDTH,
         HEIGHT);
     SNUG_TRY(say_axes(p, &s, err));
@@ -143,9 +167,9 @@ static snug_status say_trade(const page *p, snug_error *err) {
             (long long)c->points[i].slices);
     if (p->info.budget_bytes > 0) {
         const double x = x_of(&s, (double)p->info.budget_bytes);
-        SAY("<line class=mark x1=%.1f y1=14 x2=%.1f y2=%g /><text class=marktext x=%.1f y=12 "
-            "text-anchor=%s>%s</text>",
-            x, x, HEIGHT - BOTTOM, x, x > WIDTH - 120 ? "end" : "middle",
+        SAY("<line class=mark x1=%.1f y1=17 x2=%.1f y2=%g /><text class=marktext x=%.1f y=12 "
+            "text-anchor=middle>%s</text>",
+            x, x, HEIGHT - BOTTOM, fmin(x, WIDTH - 32),
             snug_bytes_print(p->info.budget_bytes, text, sizeof text));
     }
     return sn_say(p->w, err, "</svg>\n");
@@ -189,7 +213,7 @@ static snug_status say_budget(const page *p, snug_error *err) {
         {"graph, plan, names", "f", i->books_bytes},
         {"process", "b", i->process_bytes},
         {"reserve", "e", i->budget_bytes ? i->reserve_bytes : 0},
-        {"validation, remainder", "e", i->budget_bytes ? i->later_bytes : 0},
+        {"validation, remainder", "g", i->budget_bytes ? i->later_bytes : 0},
         {"spare", "line", limit > taken ? limit - taken : 0},
     };
     SAY("<h2>Where the bytes go</h2>");
@@ -210,6 +234,13 @@ static size_t layer_bytes(const sn_plan_categories *c, int layer) {
 
 static size_t live_bytes(const sn_plan_categories *c) {
     return c->inputs + c->activations + c->gradients + c->workspace + c->outputs;
+}
+
+static bool is_used(const page *p, int layer) {
+    bool any = false;
+    for (uint32_t t = 0; t < p->model->looked.plan->n_steps; t++)
+        any = any || layer_bytes(&p->timeline[t], layer) > 0;
+    return any;
 }
 
 /* The fullest step of a column. */
@@ -284,8 +315,9 @@ static snug_status say_step(const page *p, snug_error *err) {
     SAY("<text x=%g y=%g text-anchor=end>%u steps of the plan</text></svg><ul>", WIDTH - 10,
         HEIGHT - 8, n_steps);
     for (int layer = 0; layer < N_LAYERS; layer++)
-        SAY("<li><span style=\"background:var(--%s)\"></span>%s</li>", layer_colors[layer],
-            layer_names[layer]);
+        if (is_used(p, layer))
+            SAY("<li><span style=\"background:var(--%s)\"></span>%s</li>", layer_colors[layer],
+                layer_names[layer]);
     return sn_say(p->w, err, "</ul>\n");
 }
 

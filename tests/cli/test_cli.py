@@ -530,6 +530,12 @@ class Json(Case):
         self.assertIn("</style>", page)
         self.assertNotRegex(page, r"(?i)https?://|<script|@import|url\(")
         self.assertNotIn("nan", page.lower())
+        bytes_of, during = (re.findall(r"<li><span style=\"background:var\((--\w+)\)\"></span>([a-z, ]+)", part)
+                            for part in page.split("<h2>")[2:])
+        self.assertIn("validation, remainder ", [name for _, name in bytes_of])
+        for legend in bytes_of, during:
+            self.assertEqual(len({color for color, _ in legend}), len(legend))
+            self.assertTrue(all(page.count(color + ":#") == 2 for color, _ in legend))  # in light and in dark
 
     def test_budgets_of_a_page_can_be_read_off(self):
         """Also where no power of two lies between them."""
