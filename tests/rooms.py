@@ -9,6 +9,7 @@ import sys
 ROOMS = "base memory tensor op graph nn plan kernels/cpu kernels/cuda exec data model train eager report cli python".split()
 MAX_FUNCTION, MAX_FILE, MAX_COLUMNS = 60, 800, 100
 ALLOCATE = re.compile(r"\b(malloc|calloc|realloc|reallocarray|aligned_alloc|posix_memalign|alloca|mmap|strdup|strndup|asprintf)\s*\(")
+OPTION = re.compile(r'"[^"]*--[a-z]')
 MACHINE_PATH = re.compile(r"/(?:root|farm)/|/home/[a-z]+/")
 
 
@@ -88,6 +89,8 @@ def main(root):
         if text.count("\n") > MAX_FILE and path not in allowed:
             say(path, 1, f"{text.count(chr(10))} lines; split it")
         for n, line in enumerate(text.split("\n"), 1):
+            if not path.startswith(("src/cli/", "src/report/")) and OPTION.search(line):
+                say(path, n, "names an option of the command, which C and Python do not have: " + line.strip())
             if len(line) > MAX_COLUMNS and not re.match(r"\s+X\(", line):  # rows of a table stay one line
                 say(path, n, f"{len(line)} columns")
         for n, line in enumerate(code.split("\n"), 1):

@@ -121,6 +121,22 @@ static int exit_code(snug_status status) {
     return status == SNUG_E_INTERRUPTED && by ? 128 + by : snug_status_exit_code(status);
 }
 
+/* The library says what to give; here it is an option. */
+static const char *find_option(const char *text) {
+    static const struct {
+        const char *says, *option;
+    } rows[] = {
+        {"give the shape of an example", " (--input-shape 96,96,3)"},
+        {"compile settings", " (--loss, --optimizer, --metrics)"},
+        {"name a folder for them", " (--spill DIR)"},
+        {"give a budget (", " (--budget auto)"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        if (strstr(text, rows[i].says))
+            return rows[i].option;
+    return "";
+}
+
 int main(int argc, char **argv) {
     cli_settle_heap();
     cli c = {.engine = NULL};
@@ -137,7 +153,7 @@ int main(int argc, char **argv) {
     if (status != SNUG_OK) {
         fprintf(stderr, "%ssnug:%s ", c.color_err ? "\x1b[31m" : "", c.color_err ? "\x1b[0m" : "");
         cli_print_plain(stderr, err.text[0] ? err.text : snug_status_meaning(status));
-        fputc('\n', stderr);
+        fprintf(stderr, "%s\n", find_option(err.text));
     }
     return exit_code(status);
 }

@@ -202,9 +202,10 @@ snug_status sn_state_view(sn_state *s, uint32_t id, snug_view *out, snug_error *
                        s->n);
     sn_home_entry *entry = s->entries[id];
     if (entry->spilled)
-        return sn_fail(err, SNUG_E_INVALID,
-                       "variable '%s' lies in the spill file; train without --spill to look at it",
-                       entry->name);
+        return sn_fail(
+            err, SNUG_E_INVALID,
+            "variable '%s' lies in the spill file; train without a spill folder to look at it",
+            entry->name);
     SNUG_TRY(allocate_home(s, entry, err));
     *out = (snug_view){.data = entry->block.data, .bytes = entry->bytes, .type = entry->home.type};
     return SNUG_OK;

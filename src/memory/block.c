@@ -77,8 +77,7 @@ static snug_status check_limits(const snug_engine *e, const sn_request *r, snug_
         r->bytes, snug_bytes_print(r->bytes, needs, sizeof needs), category,
         strcmp(category, r->owner) == 0 ? "" : " ", strcmp(category, r->owner) == 0 ? "" : r->owner,
         limits.room_bytes, snug_bytes_print(limits.room_bytes, room, sizeof room), limits.name,
-        e->process_budget_bytes > 0 ? "smaller budget"
-                                    : "budget (--budget auto: what is free), a smaller batch,");
+        e->process_budget_bytes > 0 ? "smaller budget" : "budget (what is free), a smaller batch,");
 }
 
 /* Maps b->mapped_bytes and the guard page; sets *base. */

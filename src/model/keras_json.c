@@ -134,7 +134,7 @@ static snug_status read_extent(const model_inputs *in, int i, int k, const json_
     if (known < 1 && given < 1)
         return sn_fail(err, json_is_null(dim) ? SNUG_E_INVALID : SNUG_E_UNSUPPORTED,
                        "axis %d of its input '%.60s' is open or not positive; give the shape of an "
-                       "example (--input-shape 96,96,3), or a size in Keras",
+                       "example, as 96,96,3, or a size in Keras",
                        k, in->name[i]);
     if (known > 0 && given > 0 && known != given)
         return sn_fail(err, SNUG_E_INVALID,
@@ -214,8 +214,7 @@ static snug_status refuse_compile(const char *key, const json_t *value, snug_err
     char text[160];
     return sn_fail(err, SNUG_E_UNSUPPORTED,
                    "its compile settings have %s = %s, which Snug does not read yet; save the "
-                   "model before model.compile, and "
-                   "give --optimizer, --loss and --metrics",
+                   "model before model.compile, and give optimizer, loss and metrics",
                    key, sn_keras_show(value, text, sizeof text));
 }
 

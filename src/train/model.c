@@ -86,8 +86,7 @@ snug_status snug_model_load_with(snug_engine *engine, const char *path, const ch
     const snug_status status = compile_loaded(m, &found, instead, err);
     if (status != SNUG_OK) {
         snug_model_destroy(m);
-        return sn_fail_in(err, status,
-                          "compile settings of %s (--loss, --optimizer and --metrics replace them)",
+        return sn_fail_in(err, status, "compile settings of %s (others can be given instead)",
                           path);
     }
     *out = m;
