@@ -21,6 +21,8 @@ static const sn_kernel_case cases[] = {
     {"matmul", "", "f32[300,4200] f32[4200,3]", .batch = 1, .tolerance = 1e-4},
     {"matmul", "", "f32[1,300] f32[300,1000] f32[1000]", .batch = 1},
     {"matmul", "act=relu", "f32[20,520] f32[520,150] f32[150]", .batch = 1, .tolerance = 1e-4},
+    {"matmul", "act=relu", "f32[500,30] f32[30,70] f32[70]", .batch = 1},
+    {"matmul", "trans_a=1", "f32[20,1030] f32[20,33]", .batch = 0},
     {"matmul", "", "f32[3,2,9,8] f32[2,8,11]", .batch = 1},
     {"matmul", "trans_b=1", "f32[4,9,8] f32[4,11,8]", .batch = 3},
     {"matmul", "", "f32[5,1,6,4] f32[3,4,2]", .batch = 1},
@@ -286,6 +288,28 @@ static void test_workspaces_are_needed_to_the_last_byte(void **state) {
     }
 }
 
+static size_t floats_of(const char *attrs, const char *types, int n_threads) {
+    const sn_kernel_case c = {"matmul", attrs, types, .batch = 0};
+    sn_test_call r;
+    sn_cpu_device cpu;
+    sn_variant v;
+    sn_kernel_open(&r, &c, 1);
+    sn_cpu_device_init(&cpu, n_threads, false);
+    expect_ok(cpu.device.describe(&cpu.device, &r.d, &v, NULL), NULL);
+    sn_kernel_close(&r);
+    return v.workspace_bytes / sizeof(float);
+}
+
+/* Its workspace tells how a product is cut. 171 tiles of rows are 9 blocks, for two threads 10 that
+ * are as many for each; 256 rows are one block, which packs each column of B once; more share B. */
+static void test_slices_of_a_product_are_cut_for_the_threads(void **state) {
+    (void)state;
+    assert_int_equal(floats_of("trans_a=1", "f32[64,1024] f32[64,64]", 1), 64 * 64 + 64 * 114);
+    assert_int_equal(floats_of("trans_a=1", "f32[64,1024] f32[64,64]", 2), 64 * 64 + 2 * 64 * 108);
+    assert_int_equal(floats_of("", "f32[256,256] f32[256,1024]", 2), 2 * 256 * 128);
+    assert_int_equal(floats_of("", "f32[1024,1024] f32[1024,256]", 2), 1024 * 256);
+}
+
 /* Rows [1, last) of the batch alone give the bits they have in the whole. */
 static void test_a_slice_of_a_batch_gives_the_bits_of_the_whole(void **state) {
     (void)state;
@@ -538,6 +562,7 @@ int main(void) {
         cmocka_unit_test(test_fast_kernels_of_every_build_agree_with_references),
         cmocka_unit_test(test_bits_do_not_depend_on_threads),
         cmocka_unit_test(test_workspaces_are_needed_to_the_last_byte),
+        cmocka_unit_test(test_slices_of_a_product_are_cut_for_the_threads),
         cmocka_unit_test(test_a_slice_of_a_batch_gives_the_bits_of_the_whole),
         cmocka_unit_test(test_accumulating_adds_to_what_is_there),
         cmocka_unit_test(test_in_place_gives_the_same_bits),

@@ -58,14 +58,6 @@ typedef struct {
     float *out;
 } operands;
 
-/* Even shares, in whole tiles. */
-static int64_t count_row_blocks(const sn_product *p, int64_t limit, int64_t *rows) {
-    const operands *o = p->ctx;
-    const int64_t share = o->s.M > 0 ? sn_ceil_div(o->s.M, sn_ceil_div(o->s.M, limit)) : 0;
-    *rows = sn_min_i64(sn_ceil_div(share, SN_GEMM_MR) * SN_GEMM_MR, o->s.M);
-    return share > 0 ? sn_ceil_div(o->s.M, *rows) : 0;
-}
-
 /* A's columns lie so far apart that each step of k would touch another page: it is copied first. */
 static bool packs_a(const operands *o) {
     return o->s.a_col * (int64_t)sizeof(float) >= 1024;
@@ -84,17 +76,48 @@ static bool reads_b(const operands *o) {
            (o->s.b_row >= SN_GEMM_VL || o->s.N <= SN_GEMM_VL);
 }
 
-/* Many blocks of rows go through one B: it is packed once, for all of them. That takes at most half
- * the bytes of the result. */
+/* Many blocks of rows go through one B: it is packed once, for all of them. That takes at most the
+ * bytes of the result; where A is packed, too, blocks that pack both are as fast up to half. */
 static bool shares_b(const operands *o) {
     const int64_t rows = o->s.batch * o->s.M;
     return !reads_b(o) && sn_type_span(&o->s.b, 0, o->s.b.rank - 2) == 1 &&
-           rows >= 4 * SN_PRODUCT_ROWS && rows >= 2 * o->s.K;
+           rows >= 4 * SN_PRODUCT_ROWS && rows >= (packs_a(o) ? 2 : 1) * o->s.K;
 }
 
-/* Both operands are packed for every block: larger blocks do it less often. */
+/* B is packed for every block of rows: larger blocks do it less often. */
 static bool is_tall(const operands *o) {
-    return packs_a(o) && !shares_b(o) && !reads_b(o);
+    return !shares_b(o) && !reads_b(o);
+}
+
+/* What packing B costs, in rows of the product. */
+enum { PACK = 7 };
+
+static int64_t count_tiles(const operands *o) {
+    return sn_ceil_div(o->s.M, SN_GEMM_MR);
+}
+
+/* What the thread with the most blocks has to do with n blocks of rows, in rows. */
+static int64_t load_of(const sn_product *p, int64_t n) {
+    const int64_t rows = sn_ceil_div(count_tiles(p->ctx), n) * SN_GEMM_MR;
+    return sn_ceil_div(p->batch * n * p->n_column_blocks, p->threads) *
+           (rows + (shares_b(p->ctx) ? 0 : PACK));
+}
+
+/* Even shares, in whole tiles: as few as the limit allows, or so many that no thread has one more
+ * than another. */
+static int64_t count_row_blocks(const sn_product *p, int64_t limit, int64_t *rows) {
+    const operands *o = p->ctx;
+    const int64_t tiles = count_tiles(o), few = sn_ceil_div(tiles, limit / SN_GEMM_MR);
+    const int64_t even = sn_ceil_div(few, p->threads) * p->threads;
+    const int64_t n = few > 1 && even <= tiles && load_of(p, even) < load_of(p, few) ? even : few;
+    *rows = n > 0 ? sn_min_i64(sn_ceil_div(tiles, n) * SN_GEMM_MR, o->s.M) : 0;
+    return n;
+}
+
+/* First row of a block: rounded up, so that the first block has the most. */
+static int64_t first_row(const sn_product *p, int64_t block) {
+    const operands *o = p->ctx;
+    return sn_min_i64(sn_ceil_div(block * count_tiles(o), p->n_row_blocks) * SN_GEMM_MR, o->s.M);
 }
 
 static int64_t packed_b_floats(const sn_product *p) {
@@ -151,8 +174,8 @@ static void fill_shared(const sn_product *p, int64_t i) {
 
 static void open_rows(const sn_product *p, sn_product_block *b) {
     const operands *o = p->ctx;
-    const int64_t m = b->row_block * p->rows;
-    b->rows = sn_min_i64(p->rows, o->s.M - m);
+    const int64_t m = first_row(p, b->row_block);
+    b->rows = first_row(p, b->row_block + 1) - m;
     b->c = o->out + (b->entry * o->s.M + m) * o->s.N;
     for (int64_t i = 0; i < b->rows; i++) {
         b->a_row[i] = packs_a(o) ? i : (m + i) * o->s.a_row;
@@ -166,7 +189,7 @@ static const float *pack_a(const sn_product *p, const sn_product_block *b, const
                            int64_t k) {
     const operands *o = p->ctx;
     float *packed = b->own + sn_lines(packed_b_floats(p));
-    const float *from = a + b->row_block * p->rows;
+    const float *from = a + first_row(p, b->row_block);
     enum { LINE = 16, AHEAD = 4 };
     for (int64_t i = 0; i < k; i++) {
         const float *later = from + (i + AHEAD < k ? i + AHEAD : i) * o->s.a_col;
@@ -209,6 +232,7 @@ static sn_product product_of(const operands *o, int n_threads) {
         .piece = open_piece,
         .own_floats = own_floats,
         .tall = is_tall(o),
+        .both = is_tall(o) && packs_a(o),
         .grain = reads_b(o) ? (o->s.M == 1 ? SN_PRODUCT_COLUMNS : SN_GEMM_VL) : 0,
     };
     if (shares_b(o)) {
@@ -234,10 +258,9 @@ static snug_status run_matmul(const sn_call *c, snug_error *err) {
     return SNUG_OK;
 }
 
-/* Packing B costs about as much as PACK rows of the product (each block of rows does it again),
- * storing C as much as STORE terms. */
+/* Each block of rows packs B again; storing C costs as much as STORE terms. */
 static double efficiency(const operands *o) {
-    enum { PACK = 7, READ = 4, STORE = 4 };
+    enum { READ = 4, STORE = 4 };
     const int64_t most = is_tall(o) ? SN_PRODUCT_TALL : SN_PRODUCT_ROWS;
     const int64_t blocks = shares_b(o) ? 1 : sn_ceil_div(o->s.M, most);
     const int64_t rows = shares_b(o) ? o->s.batch * o->s.M : o->s.M / (blocks > 0 ? blocks : 1);

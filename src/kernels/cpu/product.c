@@ -20,8 +20,8 @@ enum { SMALL = 1 << 18 };
 
 /* --- cutting --------------------------------------------------------------------------------- */
 static int64_t count_blocks(sn_product *p) {
-    p->n_row_blocks = p->count_row_blocks(p, p->limit, &p->rows);
     p->n_column_blocks = p->columns > 0 ? sn_ceil_div(p->N, p->columns) : 0;
+    p->n_row_blocks = p->count_row_blocks(p, p->limit, &p->rows);
     return p->batch * p->n_row_blocks * p->n_column_blocks;
 }
 
@@ -83,22 +83,35 @@ static bool cut_evenly(sn_product *p) {
     return least < INT64_MAX;
 }
 
+static void halve_rows(sn_product *p) {
+    p->limit = sn_ceil_div(p->limit / 2, SN_GEMM_MR) * SN_GEMM_MR;
+}
+
+/* Fewer columns; or fewer rows, where these are packed as well and are more. */
+static void cut_side(sn_product *p) {
+    if (p->both && p->rows > p->columns)
+        halve_rows(p);
+    else
+        p->columns = sn_ceil_div(p->columns / 2, SN_GEMM_NR) * SN_GEMM_NR;
+}
+
 /* Blocks as large as the caches like, smaller ones when the threads would go short: first fewer
  * columns, then groups as tasks, and fewer rows last, since every block of rows goes through B
  * again. */
 void SN_CPU(product_cut)(sn_product *p, int n_threads) {
     p->threads = p->work < SMALL || n_threads < 1 ? 1 : n_threads;
-    const int64_t wanted = p->threads > 1 ? (p->tall ? 2 : 4) * (int64_t)p->threads : 1;
+    const int64_t enough = p->threads > 1 ? (p->tall ? 2 : 4) * (int64_t)p->threads : 1;
+    const int64_t wanted = p->threads > 1 && !p->both ? 4 * (int64_t)p->threads : enough;
     p->limit = p->tall ? SN_PRODUCT_TALL : SN_PRODUCT_ROWS;
     p->columns = sn_min_i64(SN_PRODUCT_COLUMNS, p->N);
     p->n_groups = sn_product_groups(p->n_pieces);
     const bool even = count_blocks(p) < wanted && cut_evenly(p);
     while (!even && count_blocks(p) < wanted && p->columns > SN_GEMM_NR)
-        p->columns = sn_ceil_div(p->columns / 2, SN_GEMM_NR) * SN_GEMM_NR;
-    const bool few = !even && count_blocks(p) < wanted && p->batch * p->N > 0;
+        cut_side(p);
+    const bool few = !even && count_blocks(p) < enough && p->batch * p->N > 0;
     p->split = few && p->n_groups > 1 && waiting_floats(p) <= MAX_WAITING;
-    while (few && !p->split && count_blocks(p) < wanted && p->limit > 4 * SN_GEMM_MR)
-        p->limit = sn_ceil_div(p->limit / 2, SN_GEMM_MR) * SN_GEMM_MR;
+    while (few && !p->split && count_blocks(p) < enough && p->limit > 4 * SN_GEMM_MR)
+        halve_rows(p);
     p->n_takers = sn_min_i64(p->threads, count_steps(p));
     p->workspace_bytes = (size_t)workspace_floats(p) * sizeof(float);
 }

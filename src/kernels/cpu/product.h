@@ -16,7 +16,7 @@
 #include "kernels/cpu/loops.h"
 
 enum { SN_PRODUCT_ROWS = 120, SN_PRODUCT_COLUMNS = 256, SN_PRODUCT_DEPTH = 256 };
-/* Of products that pack both operands for every block: larger blocks pack less. */
+/* Of products that pack an operand for every block: larger blocks pack less. */
 enum { SN_PRODUCT_TALL = 264 };
 
 typedef struct sn_product sn_product;
@@ -61,7 +61,8 @@ struct sn_product {
     const float *scale;    /* the same: elements are multiplied by it before the bias */
     int64_t act;
     bool accumulate;
-    bool tall; /* blocks have up to SN_PRODUCT_TALL rows, and a thread two of them */
+    bool tall; /* blocks have up to SN_PRODUCT_TALL rows, and two are enough for a thread */
+    bool both; /* each block packs A and B: as square as may be it packs least */
     /* Where B is not packed: columns of a block come in multiples of this, and every thread gets
      * as many; 0: of SN_GEMM_NR. */
     int64_t grain;
