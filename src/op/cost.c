@@ -23,17 +23,17 @@ static double least(double a, double b) {
 }
 
 /* Small operands are still in the cache from the step that wrote them, large ones in memory; those
- * between one and two caches are partly there. */
-static double traffic_seconds(const sn_rates *r, const sn_variant *v, int n_threads) {
-    const double bytes = v->bytes;
-    const double beyond = bytes / r->cache_bytes - 1;
+ * between one and two caches are partly there. They are as large as `whole` bytes. */
+static double traffic_seconds(const sn_rates *r, const sn_variant *v, double whole, int n_threads) {
+    const double beyond = whole / r->cache_bytes - 1;
     const double far = beyond < 0 ? 0 : least(beyond, 1);
     const double one = v->speed == SN_SPEED_PRODUCT ? r->product_memory : r->memory;
     const double memory = least(one * n_threads, r->memory_all);
-    return bytes * ((1 - far) / (r->cache * n_threads) + far / memory);
+    return v->bytes * ((1 - far) / (r->cache * n_threads) + far / memory);
 }
 
-double sn_cost_seconds(const sn_device *d, const sn_opdesc *desc, const sn_variant *v) {
+double sn_cost_slice_seconds(const sn_device *d, const sn_opdesc *desc, const sn_variant *v,
+                             double whole) {
     const sn_rates *r = &d->rates;
     if (sn_ops[desc->op].inplace == SN_INPLACE_ALIAS) /* a new name for the same bytes */
         return r->call;
@@ -41,5 +41,10 @@ double sn_cost_seconds(const sn_device *d, const sn_opdesc *desc, const sn_varia
     const int n_threads = alone ? 1 : d->n_threads;
     const double efficiency = v->efficiency > 0 ? v->efficiency : 1;
     const double arithmetic = v->flops / (rate_of(r, v->speed) * efficiency * n_threads);
-    return r->call + (alone ? 0 : r->handoff) + arithmetic + traffic_seconds(r, v, n_threads);
+    return r->call + (alone ? 0 : r->handoff) + arithmetic +
+           traffic_seconds(r, v, whole, n_threads);
+}
+
+double sn_cost_seconds(const sn_device *d, const sn_opdesc *desc, const sn_variant *v) {
+    return sn_cost_slice_seconds(d, desc, v, v->bytes);
 }

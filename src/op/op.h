@@ -271,8 +271,11 @@ typedef struct sn_device {
 
 /* Operations (multiply and add counted as two) and bytes touched, from types alone. */
 double sn_op_flops(const sn_opdesc *d);
-/* Expected seconds of one run of a node on the device with its threads. desc and v are those of
- * the run: of a slice where it runs on slices. Pure. */
+/* Expected seconds of one run of a node on the device with its threads. Pure. */
 double sn_cost_seconds(const sn_device *d, const sn_opdesc *desc, const sn_variant *v);
+/* The same of a slice, which desc and v are of, where the node touches `whole` bytes without
+ * slices. It finds no more in the cache than that would. */
+double sn_cost_slice_seconds(const sn_device *d, const sn_opdesc *desc, const sn_variant *v,
+                             double whole);
 
 #endif

@@ -457,7 +457,7 @@ static snug_status describe_rows(sn_planner *p, const sn_split *s, uint32_t node
     sn_graph_desc(p->graph, (sn_node){node}, &d);
     slice_types(p, s, node, rows, &d);
     SNUG_TRY(p->device->describe(p->device, &d, out, err));
-    *seconds = sn_cost_seconds(p->device, &d, out);
+    *seconds = sn_cost_slice_seconds(p->device, &d, out, p->variant[node].bytes);
     return SNUG_OK;
 }
 
