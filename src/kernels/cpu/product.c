@@ -95,6 +95,12 @@ static void cut_side(sn_product *p) {
         p->columns = sn_ceil_div(p->columns / 2, SN_GEMM_NR) * SN_GEMM_NR;
 }
 
+/* Rows of a B that is not packed are so short that a part of each would be read no faster than all
+ * of it: groups are tasks. */
+static bool goes_by_groups(const sn_product *p) {
+    return p->grain > 0 && p->N <= SN_PRODUCT_COLUMNS && p->n_groups >= p->threads;
+}
+
 /* Blocks as large as the caches like, smaller ones when the threads would go short: first fewer
  * columns, then groups as tasks, and fewer rows last, since every block of rows goes through B
  * again. */
@@ -105,8 +111,9 @@ void SN_CPU(product_cut)(sn_product *p, int n_threads) {
     p->limit = p->tall ? SN_PRODUCT_TALL : SN_PRODUCT_ROWS;
     p->columns = sn_min_i64(SN_PRODUCT_COLUMNS, p->N);
     p->n_groups = sn_product_groups(p->n_pieces);
-    const bool even = count_blocks(p) < wanted && cut_evenly(p);
-    while (!even && count_blocks(p) < wanted && p->columns > SN_GEMM_NR)
+    const bool narrow = goes_by_groups(p);
+    const bool even = !narrow && count_blocks(p) < wanted && cut_evenly(p);
+    while (!even && !narrow && count_blocks(p) < wanted && p->columns > SN_GEMM_NR)
         cut_side(p);
     const bool few = !even && count_blocks(p) < enough && p->batch * p->N > 0;
     p->split = few && p->n_groups > 1 && waiting_floats(p) <= MAX_WAITING;
