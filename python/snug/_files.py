@@ -1,10 +1,24 @@
 """tf.io.gfile: Python's own files under TensorFlow's names."""
+import contextlib as _contextlib
 import glob as _glob
 import os
 import shutil
 
 exists, isdir, remove, rename = os.path.exists, os.path.isdir, os.remove, os.rename
 listdir, join = os.listdir, os.path.join
+
+
+@_contextlib.contextmanager
+def _whole(path):
+    """A name to write under: what is there takes the place of `path`, or of what that links to, once it is complete."""
+    target = os.path.realpath(path)
+    part = target + ".part"
+    try:
+        yield part
+        os.replace(part, target)
+    finally:
+        if os.path.exists(part):
+            os.remove(part)
 
 
 def makedirs(path):

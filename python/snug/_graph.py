@@ -573,6 +573,8 @@ class _Uninitialized:
 def gradients(ys, xs, grad_ys=None, name="gradients", **ignored):
     sources = list(xs) if isinstance(xs, (list, tuple)) else [xs]
     targets = list(ys) if isinstance(ys, (list, tuple)) else [ys]
+    if grad_ys is not None and not isinstance(grad_ys, (list, tuple)):
+        grad_ys = [grad_ys]
     op = Operation("gradients", _Gradient(sources), (targets, sources, grad_ys), name=name, needs_tape=True)
     return [GraphTensor(op, i, x.shape, x.dtype) for i, x in enumerate(sources)]
 

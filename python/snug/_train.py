@@ -4,6 +4,7 @@ import re
 import weakref
 
 from snug import _C
+from snug._files import _whole
 from snug._threads import aside
 
 PENDING = []    # what was restored before its variable was made
@@ -130,10 +131,8 @@ class Checkpoint:
         folder = os.path.dirname(file_prefix)
         if folder:
             os.makedirs(folder, exist_ok=True)
-        part = file_prefix + ".npz.part"
-        with open(part, "wb") as file:
+        with _whole(file_prefix + ".npz") as part, open(part, "wb") as file:
             np.savez(file, __step__=self.save_counter.numpy(), **{k: v.numpy() for k, v in self._all().items()})
-        os.replace(part, file_prefix + ".npz")
         return file_prefix
 
     def save(self, file_prefix, options=None):

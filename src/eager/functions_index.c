@@ -453,31 +453,61 @@ void sn_fn_tri(sn_fn_call *c) {
 }
 
 /* --- rows of one ------------------------------------------------------------------------------ */
+/* Of the values that are given: a tensor keeps its own. */
+static snug_dtype mark_dtype(sn_fn_call *c, const snug_argument *on, const snug_argument *off) {
+    const snug_tensor *t = on->kind == SNUG_ARG_TENSOR    ? on->tensor
+                           : off->kind == SNUG_ARG_TENSOR ? off->tensor
+                                                          : NULL;
+    const bool real = on->kind == SNUG_ARG_REAL || off->kind == SNUG_ARG_REAL,
+               plain = on->kind == SNUG_ARG_NONE && off->kind == SNUG_ARG_NONE;
+    const snug_dtype whole = on->kind == SNUG_ARG_BOOL ? SNUG_BOOL : SNUG_I32;
+    return sn_fn_dtype(c, "dtype",
+                       t               ? snug_tensor_type(t)->dtype
+                       : plain || real ? SNUG_F32
+                                       : whole);
+}
+
+/* What kernels have for a dtype. */
+static snug_dtype made_as(snug_dtype dtype) {
+    return dtype == SNUG_F16 || dtype == SNUG_BF16                        ? SNUG_F32
+           : dtype == SNUG_I16 || dtype == SNUG_U16 || dtype == SNUG_BOOL ? SNUG_I32
+           : dtype == SNUG_U32                                            ? SNUG_I64
+                                                                          : dtype;
+}
+
+/* Where tensors say what stands at the index and elsewhere: as they are, to the last bit. */
+static sn_value marked(sn_fn_call *c, sn_value hot) {
+    static const char *const names[] = {"on_value", "off_value"};
+    const snug_dtype dtype = sn_fn_dtype_of(c, hot);
+    sn_value marks[2];
+    for (int i = 0; i < 2; i++)
+        marks[i] = sn_fn_given(c, names[i]) ? sn_build_cast(c->b, sn_fn_named(c, names[i]), dtype)
+                                            : sn_build_scalar(c->b, dtype, 1 - i);
+    return sn_build_select(c->b, sn_build_cast(c->b, hot, SNUG_BOOL), marks[0], marks[1]);
+}
+
 /* on where the index is, off elsewhere, in any dtype. */
 void sn_fn_one_hot(sn_fn_call *c) {
     const bool keras = sn_fn_place(c, "num_classes") >= 0;
     const snug_argument on = *sn_fn_argument(c, "on_value"), off = *sn_fn_argument(c, "off_value");
-    const bool real = on.kind == SNUG_ARG_REAL || off.kind == SNUG_ARG_REAL,
-               plain = on.kind == SNUG_ARG_NONE && off.kind == SNUG_ARG_NONE;
-    const snug_dtype whole = on.kind == SNUG_ARG_BOOL ? SNUG_BOOL : SNUG_I32,
-                     dtype = sn_fn_dtype(c, "dtype", plain || real ? SNUG_F32 : whole);
-    const bool truth = dtype == SNUG_BOOL,
-               stored = dtype == SNUG_I16 || dtype == SNUG_U16 || dtype == SNUG_U32;
+    const bool plain = on.kind == SNUG_ARG_NONE && off.kind == SNUG_ARG_NONE;
+    const snug_dtype dtype = mark_dtype(c, &on, &off);
     const sn_one_hot spec = {.depth = sn_fn_int(c, keras ? "num_classes" : "depth"),
-                             .dtype = truth || stored ? SNUG_I32 : dtype,
+                             .dtype = made_as(dtype),
                              .axis = sn_fn_given(c, "axis") ? (int)sn_fn_int(c, "axis") : -1,
                              .on = 1};
     const sn_value at = indices_of(c, 0);
     if (spec.depth < 0)
         return sn_fn_refuse(c, SNUG_E_INVALID, "depth=%lld", (long long)spec.depth);
-    const sn_value hot = sn_build_one_hot(c->b, at, &spec);
-    const double high = on.kind == SNUG_ARG_NONE ? 1 : sn_fn_real(c, "on_value"),
-                 low = off.kind == SNUG_ARG_NONE ? 0 : sn_fn_real(c, "off_value");
-    c->out[0] = plain || truth ? hot : sn_fn_affine(c, hot, high - low, low);
-    if (truth)
-        c->out[0] = sn_build_equal(c->b, hot, sn_fn_like(c, hot, high == 0 ? 0 : 1));
-    else if (stored)
-        c->out[0] = sn_build_cast(c->b, c->out[0], dtype);
+    sn_value hot = sn_build_one_hot(c->b, at, &spec);
+    if (on.kind == SNUG_ARG_TENSOR || off.kind == SNUG_ARG_TENSOR) {
+        hot = marked(c, hot);
+    } else if (!plain) {
+        const double high = on.kind == SNUG_ARG_NONE ? 1 : sn_fn_real(c, "on_value"),
+                     low = off.kind == SNUG_ARG_NONE ? 0 : sn_fn_real(c, "off_value");
+        hot = sn_fn_affine(c, hot, high - low, low);
+    }
+    c->out[0] = sn_build_cast(c->b, hot, dtype);
 }
 
 /* Which classes an example has: the largest of its one-hot rows, along the axis that Keras takes.

@@ -311,15 +311,26 @@ static int64_t extent_of(sn_fn_call *c, const char *key) {
     return n;
 }
 
-/* How often each number comes, up to the largest, or to what is asked for. */
-void sn_fn_bincount(sn_fn_call *c) {
-    sn_value x = sn_fn_value(c, 0);
-    const snug_dtype whole = sn_fn_type(c, x).dtype == SNUG_I64 ? SNUG_I64 : SNUG_I32;
+/* The number of bins: up to the largest number, or to what is asked for. */
+static int64_t count_bins(sn_fn_call *c, const snug_type *x, int64_t *wanted) {
     const int64_t least = sn_fn_int(c, "minlength"),
                   n = c->largest + 1 > least ? c->largest + 1 : least;
-    if (n < 1)
-        return sn_fn_refuse(c, SNUG_E_UNSUPPORTED,
-                            "needs minlength: the shape of its result depends on values");
+    *wanted = sn_fn_given(c, "maxlength") ? sn_fn_int(c, "maxlength") : INT64_MAX;
+    if (*wanted < 0)
+        sn_fn_refuse(c, SNUG_E_INVALID, "maxlength=%lld must not be negative", (long long)*wanted);
+    else if (n < 1 && sn_type_count(x) > 0)
+        sn_fn_refuse(c, SNUG_E_UNSUPPORTED,
+                     "needs minlength: the shape of its result depends on values");
+    return n < 0 ? 0 : n;
+}
+
+/* How often each number comes. */
+void sn_fn_bincount(sn_fn_call *c) {
+    sn_value x = sn_fn_value(c, 0);
+    const snug_type t = sn_fn_type(c, x);
+    const snug_dtype whole = t.dtype == SNUG_I64 ? SNUG_I64 : SNUG_I32;
+    int64_t most;
+    const int64_t n = count_bins(c, &t, &most);
     x = sn_build_reshape(c->b, sn_build_cast(c->b, x, whole), (const int64_t[]){-1}, 1);
     sn_value weights = sn_fn_named(c, "weights");
     if (sn_value_ok(weights))
@@ -328,7 +339,12 @@ void sn_fn_bincount(sn_fn_call *c) {
         weights = sn_build_fill(
             c->b, &(snug_type){sn_fn_dtype(c, "dtype", SNUG_I32), 1, {sn_fn_type(c, x).dims[0]}},
             1);
-    const int64_t most = sn_fn_given(c, "maxlength") ? sn_fn_int(c, "maxlength") : n;
+    if (sn_fn_failed(c))
+        return;
+    if (most == 0 || n == 0) {
+        c->out[0] = sn_build_fill(c->b, &(snug_type){sn_fn_dtype_of(c, weights), 1, {0}}, 0);
+        return;
+    }
     if (most < n) { /* what lies beyond is not counted */
         const sn_value end = sn_build_scalar(c->b, whole, (double)most),
                        last = sn_build_scalar(c->b, whole, (double)(most - 1)),

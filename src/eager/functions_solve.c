@@ -94,8 +94,16 @@ static elimination eliminated(sn_fn_call *c, sn_value m, int64_t n) {
     return e;
 }
 
-/* The x of a x = b. */
-static sn_value solution(sn_fn_call *c, sn_value a, sn_value b) {
+/* The same, and an error where a pivot was zero: then its logarithm, or their sum, is infinite. */
+static sn_value checked(sn_fn_call *c, sn_value answer, sn_value log) {
+    if (!sn_value_ok(log))
+        return answer;
+    const sn_value finite = sn_build_check_finite(c->b, sn_build_stop_gradient(c->b, log));
+    return sn_build_mul(c->b, answer, sn_build_affine(c->b, finite, 0, 1));
+}
+
+/* The x of a x = b; checks: there is one. */
+static sn_value solution(sn_fn_call *c, sn_value a, sn_value b, bool checks) {
     snug_type ta = sn_fn_type(c, a), tb = sn_fn_type(c, b);
     const int r = ta.rank;
     if (!sn_fn_failed(c) && (tb.rank != r || tb.dims[r - 2] != ta.dims[r - 2]))
@@ -104,7 +112,8 @@ static sn_value solution(sn_fn_call *c, sn_value a, sn_value b) {
         return SN_NO_VALUE;
     const sn_value both[2] = {a, b};
     const elimination e = eliminated(c, sn_build_concat(c->b, both, 2, -1), ta.dims[r - 1]);
-    return sn_build_part(c->b, e.m, -1, ta.dims[r - 1], tb.dims[r - 1]);
+    const sn_value answer = sn_build_part(c->b, e.m, -1, ta.dims[r - 1], tb.dims[r - 1]);
+    return checks ? checked(c, answer, e.log) : answer;
 }
 
 void sn_fn_inverse(sn_fn_call *c) {
@@ -114,7 +123,7 @@ void sn_fn_inverse(sn_fn_call *c) {
         return;
     if (sn_fn_flag(c, "adjoint"))
         x = sn_build_swapaxes(c->b, x, -2, -1);
-    c->out[0] = solution(c, x, identity_like(c, &t));
+    c->out[0] = solution(c, x, identity_like(c, &t), true);
 }
 
 /* A right side that is a vector is a column. */
@@ -128,7 +137,7 @@ void sn_fn_solve(sn_fn_call *c) {
     if (sn_fn_flag(c, "adjoint"))
         x = sn_build_swapaxes(c->b, x, -2, -1);
     y = vector ? sn_build_expand_dims(c->b, y, -1) : y;
-    const sn_value z = solution(c, x, y);
+    const sn_value z = solution(c, x, y, true);
     c->out[0] = vector ? sn_build_squeeze(c->b, z, -1) : z;
 }
 
@@ -142,7 +151,7 @@ void sn_fn_triangular_solve(sn_fn_call *c) {
     x = sn_build_band(c->b, x, lower ? INT32_MIN : 0, lower ? 0 : INT32_MAX);
     if (sn_fn_flag(c, "adjoint"))
         x = sn_build_swapaxes(c->b, x, -2, -1);
-    c->out[0] = solution(c, x, y);
+    c->out[0] = solution(c, x, y, false);
 }
 
 /* [..., 1, 1] without the two. */
@@ -228,7 +237,9 @@ void sn_fn_lu(sn_fn_call *c) {
     for (int64_t k = 0; k + 1 < n && !sn_fn_failed(c); k++)
         m = factored(c, m, &t, k);
     m = sn_build_check_finite(c->b, m); /* a pivot of zero: there are no factors */
-    c->out[0] = sn_build_part(c->b, m, -1, 0, n);
+    const sn_value last = n ? column(c, row_of(c, m, n - 1), n - 1) : SN_NO_VALUE;
+    c->out[0] = checked(c, sn_build_part(c->b, m, -1, 0, n),
+                        n ? sn_build_log(c->b, sn_build_abs(c->b, last)) : SN_NO_VALUE);
     c->out[1] = sn_build_cast(c->b, sn_build_squeeze(c->b, sn_build_part(c->b, m, -1, n, 1), -1),
                               sn_fn_dtype(c, "output_idx_type", SNUG_I32));
     c->n_out = 2;
@@ -255,7 +266,7 @@ static bool factors_of(sn_fn_call *c, factors *f) {
 
 static sn_value solved(sn_fn_call *c, const factors *f, sn_value rhs) {
     const sn_value y = sn_build_matmul_t(c->b, f->order, rhs, false, false);
-    return solution(c, f->upper, solution(c, f->lower, y));
+    return solution(c, f->upper, solution(c, f->lower, y, false), false);
 }
 
 void sn_fn_lu_solve(sn_fn_call *c) {
@@ -315,8 +326,8 @@ void sn_fn_cholesky_solve(sn_fn_call *c) {
     if (!square_input(c, &x, &t))
         return;
     const sn_value lower = sn_build_band(c->b, x, INT32_MIN, 0),
-                   y = solution(c, lower, sn_fn_value_as(c, 1, t.dtype));
-    c->out[0] = solution(c, sn_build_swapaxes(c->b, lower, -2, -1), y);
+                   y = solution(c, lower, sn_fn_value_as(c, 1, t.dtype), false);
+    c->out[0] = solution(c, sn_build_swapaxes(c->b, lower, -2, -1), y, false);
 }
 
 /* The normal equations: (a' a + l2) x = a' b. */
@@ -332,7 +343,7 @@ void sn_fn_lstsq(sn_fn_call *c) {
     square = sn_build_add(c->b, square, more);
     if (!sn_fn_failed(c) && t.dims[t.rank - 1] > MAX_ROWS)
         return sn_fn_refuse(c, SNUG_E_UNSUPPORTED, "more than %d unknowns", MAX_ROWS);
-    c->out[0] = solution(c, square, sn_build_matmul_t(c->b, a, b, true, false));
+    c->out[0] = solution(c, square, sn_build_matmul_t(c->b, a, b, true, false), false);
 }
 
 /* --- eigenvalues ------------------------------------------------------------------------------ */

@@ -169,6 +169,15 @@ class Files(unittest.TestCase):
             b.load_weights(self.path(name))
             self.assertTrue(all(np.array_equal(p, q) for p, q in zip(a.get_weights(), b.get_weights())), name)
 
+    def test_a_link_stays_and_what_it_leads_to_is_replaced(self):
+        os.mkdir(self.path("store"))
+        for name in ("w.weights.h5", "w.npz", "w.safetensors", "m.keras", "m.h5"):
+            os.symlink(os.path.join("store", name), self.path(name))
+            model = lstm_dense()
+            (model.save if name.startswith("m") else model.save_weights)(self.path(name))
+            self.assertTrue(os.path.islink(self.path(name)) and os.path.getsize(self.path("store/" + name)) > 0, name)
+        self.assertEqual(len(os.listdir(self.path("store"))), 5)
+
     def test_another_models_file_is_refused(self):
         other = keras.Sequential([keras.Input((2,)), L.Dense(1), L.Dense(1)])
         before = other.get_weights()

@@ -13,11 +13,12 @@ class Optimizer:
 
     def minimize(self, loss, global_step=None, var_list=None, gate_gradients=1, aggregation_method=None,
                  colocate_gradients_with_ops=False, name=None, grad_loss=None):
-        return self.apply_gradients(self.compute_gradients(loss, var_list), global_step, name)
+        return self.apply_gradients(self.compute_gradients(loss, var_list, grad_loss=grad_loss), global_step, name)
 
-    def compute_gradients(self, loss, var_list=None, **ignored):
+    def compute_gradients(self, loss, var_list=None, gate_gradients=1, aggregation_method=None,
+                          colocate_gradients_with_ops=False, grad_loss=None):
         variables = list(var_list or _graph.trainable_variables())
-        return list(zip(_graph.gradients(loss, variables), variables))
+        return list(zip(_graph.gradients(loss, variables, grad_loss), variables))
 
     def apply_gradients(self, grads_and_vars, global_step=None, name=None):
         pairs = [(g, v) for g, v in grads_and_vars if g is not None]

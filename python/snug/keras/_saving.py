@@ -4,6 +4,8 @@ import json
 import os
 import struct
 
+from snug._files import _whole
+
 
 def _kind(path):
     path = str(path)
@@ -155,16 +157,15 @@ def save_weights(model, path, overwrite=True):
     kind, path = _kind(path), str(path)
     if not overwrite and os.path.exists(path):
         raise ValueError(f"'{path}' exists; give overwrite=True")
-    part = path + ".part"
     arrays = {} if kind == "h5" else {name: v.numpy() for name, v in zip(_names(model), model.weights)}
-    if kind == "h5":
-        _write_h5(part, _groups(model), model)
-    elif kind == "npz":
-        with open(part, "wb") as file:
-            np.savez(file, **arrays)
-    else:
-        _write_safetensors(part, arrays)
-    os.replace(part, path)
+    with _whole(path) as part:
+        if kind == "h5":
+            _write_h5(part, _groups(model), model)
+        elif kind == "npz":
+            with open(part, "wb") as file:
+                np.savez(file, **arrays)
+        else:
+            _write_safetensors(part, arrays)
 
 
 _DTYPES = {"float32": "F32", "float64": "F64", "int32": "I32", "int64": "I64", "bool": "BOOL", "uint8": "U8", "int8": "I8"}
@@ -261,8 +262,8 @@ def _with_optimizer(model):
 
 def save_state(model, path):
     """Weights and the optimizer's variables in one file."""
-    _write_h5(path + ".part", _with_optimizer(model), model)
-    os.replace(path + ".part", path)
+    with _whole(path) as part:
+        _write_h5(part, _with_optimizer(model), model)
 
 
 def load_state(model, path):
@@ -282,19 +283,18 @@ def save_model(model, path, overwrite=True, include_optimizer=True):
         from snug.keras import _whole_h5
         return _whole_h5.save(model, path, include_optimizer)
     config = _serial.serialize_keras_object(model)
-    weights, part = path + ".weights.part", path + ".part"
-    try:
-        _write_h5(weights, _with_optimizer(model), model)
-        with zipfile.ZipFile(part, "w") as file:
-            file.writestr(_METADATA, json.dumps({"keras_version": __version__, "date_saved": time.strftime("%Y-%m-%d@%H:%M:%S")}))
-            file.writestr(_CONFIG, json.dumps(config))
-            file.write(weights, _WEIGHTS)
-            _save_assets(model, file)
-        os.replace(part, path)
-    finally:
-        for left in (weights, part):
-            if os.path.exists(left):
-                os.remove(left)
+    with _whole(path) as part:
+        weights = part + ".weights"
+        try:
+            _write_h5(weights, _with_optimizer(model), model)
+            with zipfile.ZipFile(part, "w") as file:
+                file.writestr(_METADATA, json.dumps({"keras_version": __version__, "date_saved": time.strftime("%Y-%m-%d@%H:%M:%S")}))
+                file.writestr(_CONFIG, json.dumps(config))
+                file.write(weights, _WEIGHTS)
+                _save_assets(model, file)
+        finally:
+            if os.path.exists(weights):
+                os.remove(weights)
 
 
 def _save_assets(model, file):

@@ -1,7 +1,7 @@
 """Whole models as .h5 files, the older of Keras' two forms: the configuration as attributes of the file, weights in a group per layer."""
 import json
-import os
 
+from snug._files import _whole
 from snug.keras import _hdf5, _serial
 
 
@@ -65,9 +65,8 @@ def save(model, path, include_optimizer=True):
         tree.attributes["training_config"] = _training(model)
         if model.optimizer.built:
             tree["optimizer_weights"] = _hdf5.Group(_slots(model.optimizer), weight_names=_slot_names(model.optimizer))
-    part = path + ".part"
-    _hdf5.write(part, tree)
-    os.replace(part, path)
+    with _whole(path) as part:
+        _hdf5.write(part, tree)
 
 
 def _slot_names(optimizer):

@@ -5,6 +5,7 @@ import sys
 import time
 
 from snug import _C
+from snug._files import _whole
 
 _HOOKS = [f"on_{what}_{when}" for what in ("train", "test", "predict") for when in ("begin", "end")] + \
     [f"on_{what}_batch_{when}" for what in ("train", "test", "predict") for when in ("begin", "end")] + \
@@ -454,9 +455,8 @@ class BackupAndRestore(Callback):
         from snug.keras import _saving
         os.makedirs(self.backup_dir, exist_ok=True)
         _saving.save_state(self.model, self._weights)
-        with open(self._notes + ".part", "w") as file:
+        with _whole(self._notes) as part, open(part, "w") as file:
             json.dump({"epoch": self._epoch}, file)
-        os.replace(self._notes + ".part", self._notes)
 
     def on_epoch_end(self, epoch, logs=None):
         self._epoch = epoch + 1

@@ -1,7 +1,7 @@
 """Reductions over axes, with keepdims, of several dtypes."""
 import numpy as np
 import tensorflow as tf
-from parity import check
+from parity import check, raises
 
 x = tf.constant(np.sin(np.arange(24.0)).reshape(2, 3, 4), tf.float32)
 for name in "sum mean max min prod logsumexp std variance euclidean_norm".split():
@@ -34,3 +34,8 @@ check("unsorted_segment_mean", tf.math.unsorted_segment_mean([1.0, 2.0, 6.0], [1
 check("empty sum", tf.reduce_sum(tf.zeros((0, 3)), axis=0))
 check("norm", tf.norm(x))
 check("norm 1", tf.norm(x, ord=1, axis=-1))
+
+check("bincount to nothing", tf.math.bincount([1, 2, 2], maxlength=0))
+check("bincount to nothing, weights", tf.math.bincount([1, 2, 2], weights=[1.0, 2.0, 3.0], maxlength=0))
+check("bincount of nothing", [tf.math.bincount(tf.constant([], tf.int32)), tf.math.bincount(tf.constant([], tf.int32), minlength=2)])
+raises(tf.errors.InvalidArgumentError, lambda: tf.math.bincount([1, 2], maxlength=-1))

@@ -1,4 +1,5 @@
 """gather, gather_nd, scatter_nd, tensor_scatter_nd_*, one_hot, embedding_lookup."""
+import numpy as np
 import tensorflow as tf
 from parity import check, raises
 
@@ -27,3 +28,8 @@ with tf.GradientTape() as tape:
     y = tf.reduce_sum(tf.gather(x, [1, 1, 2]) * 2.0)
 check("gradient of gather", tf.convert_to_tensor(tape.gradient(y, x)))
 raises(tf.errors.InvalidArgumentError, lambda: tf.gather(p, [7]))
+
+for dtype, on, off in ((tf.int64, 2 ** 53 + 1, -1), (tf.int16, 5, -1), (tf.uint8, 3, 0), (tf.bool, True, False), (tf.float64, 0.1, 0.5),
+                       (tf.float16, 0.5, 2.0)):
+    check(f"one_hot of {dtype.name}", tf.one_hot([0, 2], 3, tf.constant(on, dtype), tf.constant(off, dtype)))
+check("one_hot of NumPy's", [tf.one_hot([0, 2], 3, np.int64(7)), tf.one_hot([0, 2], 3, off_value=np.int64(7))])

@@ -45,3 +45,14 @@ with tf.Graph().as_default():
             sess.run(train, {x: np.ones((2, 3))})
         check("float64", sess.run(w), tol=1e-6)
         check("step in the name", os.path.basename(saver.save(sess, os.path.join(folder, "m"), global_step=step)))
+
+with tf.Graph().as_default():
+    w = tf.get_variable("w", initializer=[1.0, 2.0])
+    given = tf.placeholder(tf.float32, [2])
+    optimizer = tf.train.GradientDescentOptimizer(0.1)
+    gradient = optimizer.compute_gradients(w * w, grad_loss=given)[0][0]
+    train = optimizer.minimize(w * w, grad_loss=given)
+    with tf.Session() as sess:
+        sess.run(tf.global_variables_initializer())
+        check("grad_loss", sess.run([gradient, train], {given: [1.0, 10.0]})[0])
+        check("minimized", sess.run(w))
