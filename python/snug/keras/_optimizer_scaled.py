@@ -6,6 +6,10 @@ from snug.keras._optimizer_own import Optimizer, divided
 from snug.keras._variable import KerasVariable
 
 
+def _of_inner(name):
+    return property(lambda self: getattr(self.inner_optimizer, name), lambda self, value: setattr(self.inner_optimizer, name, value))
+
+
 class LossScaleOptimizer(Optimizer):
     def __init__(self, inner_optimizer, initial_scale=32768.0, dynamic_growth_steps=2000, name=None, **kwargs):
         if not kwargs.pop("dynamic", True):
@@ -25,21 +29,7 @@ class LossScaleOptimizer(Optimizer):
     # --- what is the inner optimizer's ------------------------------------------------------------
     iterations = property(lambda self: self.inner_optimizer.iterations)
 
-    @property
-    def learning_rate(self):
-        return self.inner_optimizer.learning_rate
-
-    @learning_rate.setter
-    def learning_rate(self, value):
-        self.inner_optimizer.learning_rate = value
-
-    @property
-    def _is_told(self):
-        return self.inner_optimizer._is_told
-
-    @_is_told.setter
-    def _is_told(self, value):
-        self.inner_optimizer._is_told = value
+    learning_rate, _is_told = _of_inner("learning_rate"), _of_inner("_is_told")
 
     @property
     def variables(self):

@@ -10,15 +10,15 @@ preprocess_input = of_mode(None)
 _BLOCKS = ((3, 1, 32, 16, 1, 1), (3, 2, 16, 24, 6, 2), (5, 2, 24, 40, 6, 2), (3, 3, 40, 80, 6, 2), (5, 3, 80, 112, 6, 1),
            (5, 4, 112, 192, 6, 2), (3, 1, 192, 320, 6, 1))
 CONV = {"class_name": "VarianceScaling", "config": {"scale": 2.0, "mode": "fan_out", "distribution": "truncated_normal"}}
-DENSE = {"class_name": "VarianceScaling", "config": {"scale": 1.0 / 3.0, "mode": "fan_out", "distribution": "uniform"}}
+_DENSE = {"class_name": "VarianceScaling", "config": {"scale": 1.0 / 3.0, "mode": "fan_out", "distribution": "uniform"}}
 
 
 def conv(x, filters, kernel, name, **more):
     return L.Conv2D(filters, kernel, padding=more.pop("padding", "same"), kernel_initializer=CONV, name=name, **more)(x)
 
 
-def _norm_act(x, prefix, act):
-    x = L.BatchNormalization(axis=3, name=prefix + "bn")(x)
+def norm_act(x, prefix, act=True, **settings):
+    x = L.BatchNormalization(axis=3, name=prefix + "bn", **settings)(x)
     return L.Activation("silu", name=prefix + "activation")(x) if act else x
 
 
@@ -33,15 +33,14 @@ def weigh(x, channels, squeezed, name):
 def _block(inputs, kernel, narrow, out, expansion, stride, drop, name):
     filters, x = narrow * expansion, inputs
     if expansion != 1:
-        x = _norm_act(conv(x, filters, 1, name + "expand_conv", use_bias=False), name + "expand_", True)
+        x = norm_act(conv(x, filters, 1, name + "expand_conv", use_bias=False), name + "expand_")
     if stride == 2:
         x = L.ZeroPadding2D(padding=pads(x, kernel), name=name + "dwconv_pad")(x)
     x = L.DepthwiseConv2D(kernel, strides=stride, padding="valid" if stride == 2 else "same", use_bias=False,
                           depthwise_initializer=CONV, name=name + "dwconv")(x)
-    x = L.BatchNormalization(axis=3, name=name + "bn")(x)
-    x = L.Activation("silu", name=name + "activation")(x)
+    x = norm_act(x, name)
     x = weigh(x, filters, max(1, int(narrow * 0.25)), name)
-    x = _norm_act(conv(x, out, 1, name + "project_conv", use_bias=False), name + "project_", False)
+    x = norm_act(conv(x, out, 1, name + "project_conv", use_bias=False), name + "project_", False)
     if stride == 1 and narrow == out:
         if drop > 0:
             x = L.Dropout(drop, noise_shape=(None, 1, 1, 1), name=name + "drop")(x)
@@ -54,7 +53,7 @@ def _stem(inputs, width):
     x = L.Normalization(axis=3)(x)
     x = L.ZeroPadding2D(padding=pads(x, 3), name="stem_conv_pad")(x)
     x = conv(x, rounded(32 * width), 3, "stem_conv", strides=2, padding="valid", use_bias=False)
-    return _norm_act(x, "stem_", True)
+    return norm_act(x, "stem_")
 
 
 def _blocks(x, width, depth, drop_rate):
@@ -68,19 +67,20 @@ def _blocks(x, width, depth, drop_rate):
     return x
 
 
+def top(x, classes, activation, dropout):
+    x = L.GlobalAveragePooling2D(name="avg_pool")(x)
+    x = L.Dropout(dropout, name="top_dropout")(x)
+    return L.Dense(classes, activation=activation, kernel_initializer=_DENSE, name="predictions")(x)
+
+
 def _network(i, width, depth, size, dropout):
     def make(include_top=True, weights="imagenet", input_tensor=None, input_shape=None, pooling=None, classes=1000,
              classifier_activation="softmax", name=f"efficientnetb{i}"):
         check(weights, include_top, classes)
         inputs = entry(input_shape, input_tensor, size, 32, include_top)
         x = _blocks(_stem(inputs, width), width, depth, 0.2)
-        x = _norm_act(conv(x, rounded(1280 * width), 1, "top_conv", use_bias=False), "top_", True)
-        if include_top:
-            x = L.GlobalAveragePooling2D(name="avg_pool")(x)
-            x = L.Dropout(dropout, name="top_dropout")(x)
-            x = L.Dense(classes, activation=classifier_activation, kernel_initializer=DENSE, name="predictions")(x)
-        else:
-            x = pooled(x, pooling)
+        x = norm_act(conv(x, rounded(1280 * width), 1, "top_conv", use_bias=False), "top_")
+        x = top(x, classes, classifier_activation, dropout) if include_top else pooled(x, pooling)
         return finish(inputs, x, name, weights)
     make.__name__ = make.__qualname__ = f"EfficientNetB{i}"
     return make

@@ -2,7 +2,7 @@
 import math
 
 from snug.keras import layers as L
-from snug.keras.applications.efficientnet import CONV, DENSE, conv, weigh
+from snug.keras.applications.efficientnet import CONV, conv, norm_act, top, weigh
 from snug.keras.applications.imagenet_utils import DEVIATION, MEAN, check, decode_predictions, entry, finish, of_mode, pooled  # noqa: F401
 
 preprocess_input = of_mode(None)
@@ -25,8 +25,7 @@ def _rounded(filters, width):
 
 
 def _norm_act(x, prefix, act=True):
-    x = L.BatchNormalization(axis=3, momentum=0.9, name=prefix + "bn")(x)
-    return L.Activation("silu", name=prefix + "activation")(x) if act else x
+    return norm_act(x, prefix, act, momentum=0.9)
 
 
 def _filtered(x, row, name):
@@ -82,12 +81,7 @@ def _network(kind, blocks, width, depth, size):
         x = conv(x, _rounded(blocks[0][1], width), 3, "stem_conv", strides=2, use_bias=False)
         x = _blocks(_norm_act(x, "stem_"), blocks, width, depth)
         x = _norm_act(conv(x, _rounded(1280, width), 1, "top_conv", use_bias=False), "top_")
-        if include_top:
-            x = L.GlobalAveragePooling2D(name="avg_pool")(x)
-            x = L.Dropout(0.2, name="top_dropout")(x)
-            x = L.Dense(classes, activation=classifier_activation, kernel_initializer=DENSE, name="predictions")(x)
-        else:
-            x = pooled(x, pooling)
+        x = top(x, classes, classifier_activation, 0.2) if include_top else pooled(x, pooling)
         return finish(inputs, x, name, weights)
     make.__name__ = make.__qualname__ = f"EfficientNetV2{kind}"
     return make
