@@ -252,12 +252,10 @@ double SN_CPU(conv_efficiency)(const sn_conv_operands *o, sn_onednn_kind kind) {
     const sn_conv *v = &o->v;
     if (v->N == 0)
         return 1;
-    if (SN_CPU(few_takes)(o) && kind != SN_ONEDNN_DX)
-        return 1.5; /* one place of a window flows back; forward a quarter of the products */
+    if (SN_CPU(few_takes)(o) && kind != SN_ONEDNN_DX) /* pooling is shared by the channels of x */
+        return 3 * (double)v->C / (double)(v->C + 3);
     if (sn_conv_is_depthwise(v))
         return kind == SN_ONEDNN_DW ? 0.17 : 0.42; /* no weight is used twice */
-    if (SN_CPU(few_takes)(o) && kind != SN_ONEDNN_DX)
-        return kind == SN_ONEDNN_DW ? 1.4 : 1.25; /* not all multiplications are made */
     if (goes_by_tiles(v, kind))
         return winograd_efficiency(v, kind);
     return direct_efficiency(v, kind) * (o->pool ? 0.62 : 1);
