@@ -15,6 +15,8 @@ static const sn_kernel_case cases[] = {
     {"matmul", "act=sigmoid", "f32[33,20] f32[20,130] f32[130]", .batch = 1},
     {"matmul", "trans_a=1", "f32[5000,20] f32[5000,10]", .tolerance = 1e-4},
     {"matmul", "trans_a=1", "f32[70,300] f32[70,65]", .batch = 0},
+    {"matmul", "trans_a=1", "f32[270,300] f32[270,65]", .tolerance = 1e-4},
+    {"matmul", "", "f32[48,90] f32[90,100]", .batch = 1},
     {"matmul", "trans_b=1", "f32[40,30] f32[90,30]", .batch = 1},
     {"matmul", "trans_a=1 trans_b=1", "f32[30,40] f32[90,30]", .batch = 0},
     {"matmul", "", "f32[12,4200] f32[4200,10]", .batch = 1, .tolerance = 1e-4},
@@ -301,12 +303,14 @@ static size_t floats_of(const char *attrs, const char *types, int n_threads) {
 }
 
 /* Its workspace tells how a product is cut. 171 tiles of rows are 9 blocks, for two threads 10 that
- * are as many for each; 256 rows are one block, which packs each column of B once; more share B. */
+ * are as many for each; 256 rows are one block, which packs each column of B once and reads
+ * a transposed A where it lies; more share B. */
 static void test_slices_of_a_product_are_cut_for_the_threads(void **state) {
     (void)state;
     assert_int_equal(floats_of("trans_a=1", "f32[64,1024] f32[64,64]", 1), 64 * 64 + 64 * 114);
     assert_int_equal(floats_of("trans_a=1", "f32[64,1024] f32[64,64]", 2), 64 * 64 + 2 * 64 * 108);
     assert_int_equal(floats_of("", "f32[256,256] f32[256,1024]", 2), 2 * 256 * 128);
+    assert_int_equal(floats_of("trans_a=1", "f32[256,256] f32[256,1024]", 2), 2 * 256 * 128);
     assert_int_equal(floats_of("", "f32[1024,1024] f32[1024,256]", 2), 1024 * 256);
 }
 

@@ -58,9 +58,13 @@ typedef struct {
     float *out;
 } operands;
 
-/* A's columns lie so far apart that each step of k would touch another page: it is copied first. */
+/* A's columns lie so far apart that its lines push each other out of the cache, and a step of k
+ * soon touches another page: it is copied first. Below that a single piece is as fast where it
+ * lies. */
 static bool packs_a(const operands *o) {
-    return o->s.a_col * (int64_t)sizeof(float) >= 1024;
+    enum { NEAR = 1024, PAGE = 4096 };
+    const int64_t bytes = o->s.a_col * (int64_t)sizeof(float);
+    return bytes >= PAGE || (bytes > NEAR && o->s.K > SN_PRODUCT_DEPTH);
 }
 
 /* Terms of every piece but the last. */
@@ -71,7 +75,7 @@ static int64_t depth_of(const operands *o) {
 
 /* Few rows read B as it is: packing it would cost more than it saves. It changes no bits. */
 static bool reads_b(const operands *o) {
-    enum { FEW_ROWS = 32 };
+    enum { FEW_ROWS = 48 };
     return o->s.M <= FEW_ROWS && o->s.b_col == 1 &&
            (o->s.b_row >= SN_GEMM_VL || o->s.N <= SN_GEMM_VL);
 }
