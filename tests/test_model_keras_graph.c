@@ -271,7 +271,7 @@ static void test_open_axes_take_the_shape_that_is_given(void **state) {
     sn_test_dir_begin(&d);
     sn_test_write_file(sn_test_path(&d, "m.json", path), text, strlen(text));
     expect_status(sn_keras_load(*state, path, &n, &c, &err), SNUG_E_INVALID, &err);
-    expect_text(err.text, "--input-shape");
+    expect_text(err.text, "give the shape of an example");
     expect_status(sn_keras_load_shaped(*state, path, "7,4", &n, &c, &err), SNUG_E_INVALID, &err);
     expect_text(err.text, "axis 2 of its input 'x' has 3 entries");
     expect_ok(sn_keras_load_shaped(*state, path, "x=7,3", &n, &c, &err), &err);
