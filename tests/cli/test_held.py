@@ -120,5 +120,5 @@ if __name__ == "__main__":
     if not has_groups():
         sys.exit(77)
     went = unittest.main(argv=sys.argv[:1], verbosity=1, exit=False).result.wasSuccessful()
-    print(f"held: {Held.n_tried} configurations, {Held.n_tried - Held.n_held} refused")
+    print(f"held: {Held.n_held} of {Held.n_tried} configurations, the others refused or failed")
     sys.exit(0 if went and Held.n_tried >= (300 if FULL else 40) else 1)

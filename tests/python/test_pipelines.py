@@ -33,8 +33,9 @@ def input_bytes():
 
 
 def run(code, timeout=600):
-    """A process of its own: its exit code and what it wrote."""
-    done = subprocess.run([sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, timeout=timeout)
+    """A process of its own: its exit code and what it wrote. Ctrl-C acts there, also where a shell's background ignores it."""
+    signals = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+    done = subprocess.run([sys.executable, "-c", signals + textwrap.dedent(code)], capture_output=True, text=True, timeout=timeout)
     return done.returncode, done.stdout + done.stderr
 
 

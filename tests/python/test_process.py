@@ -144,6 +144,9 @@ class Verdicts(unittest.TestCase):
 
 
 class Interrupts(unittest.TestCase):
+    def setUp(self):
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background has it ignored
+
     def test_a_step_stops_and_the_process_goes_on(self):
         v = tf.Variable(1.0)
         float(v)
@@ -159,7 +162,6 @@ class Interrupts(unittest.TestCase):
                 float(tf.reduce_sum(y))
         timer.join()
         self.assertEqual((float(v), float(tf.reduce_sum(tf.ones(5)))), (1, 5))
-
 
     def test_a_loop_of_assignments_stops(self):
         v, x = tf.Variable(tf.ones((1000, 1000))), tf.ones((1000, 1000)) * 1e-3
