@@ -21,6 +21,7 @@ static const sn_kernel_case cases[] = {
     {"matmul", "trans_a=1 trans_b=1", "f32[30,40] f32[90,30]", .batch = 0},
     {"matmul", "", "f32[12,4200] f32[4200,10]", .batch = 1, .tolerance = 1e-4},
     {"matmul", "", "f32[300,4200] f32[4200,3]", .batch = 1, .tolerance = 1e-4},
+    {"matmul", "act=tanh", "f32[5,4200] f32[4200,100] f32[100]", .batch = 1, .tolerance = 1e-4},
     {"matmul", "", "f32[1,300] f32[300,1000] f32[1000]", .batch = 1},
     {"matmul", "act=relu", "f32[20,520] f32[520,150] f32[150]", .batch = 1, .tolerance = 1e-4},
     {"matmul", "act=relu", "f32[500,30] f32[30,70] f32[70]", .batch = 1},
@@ -304,7 +305,8 @@ static size_t floats_of(const char *attrs, const char *types, int n_threads) {
 
 /* Its workspace tells how a product is cut. 171 tiles of rows are 9 blocks, for two threads 10 that
  * are as many for each; 256 rows are one block, which packs each column of B once and reads
- * a transposed A where it lies; more share B. */
+ * a transposed A where it lies; more share B. Few rows go by groups; by columns, where the sums of
+ * 7 x 5 groups are too many to wait. */
 static void test_slices_of_a_product_are_cut_for_the_threads(void **state) {
     (void)state;
     assert_int_equal(floats_of("trans_a=1", "f32[64,1024] f32[64,64]", 1), 64 * 64 + 64 * 114);
@@ -312,6 +314,8 @@ static void test_slices_of_a_product_are_cut_for_the_threads(void **state) {
     assert_int_equal(floats_of("", "f32[256,256] f32[256,1024]", 2), 2 * 256 * 128);
     assert_int_equal(floats_of("trans_a=1", "f32[256,256] f32[256,1024]", 2), 2 * 256 * 128);
     assert_int_equal(floats_of("", "f32[1024,1024] f32[1024,256]", 2), 1024 * 256);
+    assert_int_equal(floats_of("", "f32[5,4200] f32[4200,100]", 2), 2 * 512 + 5 * 100);
+    assert_int_equal(floats_of("", "f32[7,32,8200] f32[8200,256]", 2), 2 * 32 * 32);
 }
 
 /* Rows [1, last) of the batch alone give the bits they have in the whole. */

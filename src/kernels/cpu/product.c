@@ -96,9 +96,10 @@ static void cut_side(sn_product *p) {
 }
 
 /* Rows of a B that is not packed are so short that a part of each would be read no faster than all
- * of it: groups are tasks. */
-static bool goes_by_groups(const sn_product *p) {
-    return p->grain > 0 && p->N <= SN_PRODUCT_COLUMNS && p->n_groups >= p->threads;
+ * of it: groups are tasks, where their sums may wait. */
+static bool goes_by_groups(sn_product *p) {
+    return p->grain > 0 && p->N <= SN_PRODUCT_COLUMNS && p->n_groups >= p->threads &&
+           waiting_floats(p) <= MAX_WAITING;
 }
 
 /* Blocks as large as the caches like, smaller ones when the threads would go short: first fewer
