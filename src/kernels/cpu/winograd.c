@@ -111,6 +111,7 @@ static void transform_weights(const pass *s, const block *b) {
     float taps[9 * FLOATS];
     int64_t row[SN_VL];
     const int64_t down = s->transposed ? 1 : s->columns, across = s->transposed ? s->depth : 1;
+    const int64_t pitch = column_pitch(s);
     for (int64_t i = 0; i < SN_VL; i++)
         row[i] = i * down;
     for (int64_t k = 0; k < b->channels; k += SN_VL) {
@@ -126,9 +127,9 @@ static void transform_weights(const pass *s, const block *b) {
             const int64_t panel = j / SN_GEMM_NR * SN_GEMM_NR;
             const int64_t width = sn_min_i64(SN_GEMM_NR, sn_round_up(b->columns - panel, SN_VL));
             const float *from = taps + panel * n + j - panel;
+            float *to = b->weights + k * pitch + j;
             for (int64_t i = 0; i < n; i++)
-                SN_CPU(tile_kernel)
-            (from + i * width, FLOATS, b->weights + (k + i) * column_pitch(s) + j, slices_of(s).b);
+                SN_CPU(tile_kernel)(from + i * width, FLOATS, to + i * pitch, slices_of(s).b);
         }
     }
 }

@@ -128,11 +128,10 @@ static void transform_source(const pass *s, const block *b) {
 
 /* The block's sums become taps: of dw, or of the group's part of it. */
 static void finish_group(const pass *s, const block *b, float *dw, bool add) {
-    const sn_conv *v = &s->o->v;
+    const int64_t O = s->o->v.O, tap = s->o->v.C * O, pitch = pitch_of(s->wide);
+    float *to = dw + b->row * O + b->column;
     for (int64_t i = 0; i < b->rows; i++)
-        SN_CPU(tile_taps)
-    (b->sums + i * pitch_of(s->wide), slices_of(s).c, b->columns,
-     dw + (b->row + i) * v->O + b->column, v->C * v->O, add);
+        SN_CPU(tile_taps)(b->sums + i * pitch, slices_of(s).c, b->columns, to + i * O, tap, add);
 }
 
 static void sum_group(const pass *s, block *b, int64_t group) {
