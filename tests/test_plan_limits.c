@@ -3,6 +3,7 @@
 #include "support/support.h"
 
 #include "graph/build.h"
+#include "kernels/cpu/cpu.h"
 #include "plan/plan.h"
 #include "support/fake_device.h"
 
@@ -83,6 +84,29 @@ static void test_a_short_last_slice_counts_its_own_flops(void **state) {
     assert_int_equal(sliced->n_recomputed, 0);
     assert_true(whole->flops > 0);
     assert_true(fabs(sliced->flops - whole->flops) <= 1e-9 * whole->flops);
+    sn_plan_destroy(sliced);
+    sn_plan_destroy(whole);
+    sn_graph_destroy(g);
+}
+
+/* Memory is slow, and a slice would fit the cache: it is not counted on. A slice takes its share of
+ * the seconds, and each of the 20 operators on the way there is called 4 times. */
+static void test_slices_are_not_taken_to_be_faster_for_the_cache(void **state) {
+    sn_graph *g = chain(*state);
+    sn_cpu_device cpu;
+    sn_cpu_device_init(&cpu, 1, false);
+    sn_rates *r = &cpu.device.rates;
+    r->cache_bytes = 600;
+    r->memory = r->memory_all = r->product_memory = 1e6;
+    const sn_device *const device = &cpu.device;
+    sn_plan_options o = {.devices = &device, .n_devices = 1};
+    sn_plan *whole, *sliced;
+    snug_error err;
+    expect_ok(sn_plan_build(*state, g, &o, &whole, &err), &err);
+    o.slices = 4;
+    expect_ok(sn_plan_build(*state, g, &o, &sliced, &err), &err);
+    assert_int_equal(sliced->slices, 4);
+    assert_true(sliced->seconds > whole->seconds + 20 * 3 * r->call);
     sn_plan_destroy(sliced);
     sn_plan_destroy(whole);
     sn_graph_destroy(g);
@@ -322,6 +346,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         engine_test(test_a_curve_of_two_points_has_both_ends),
         engine_test(test_a_short_last_slice_counts_its_own_flops),
+        engine_test(test_slices_are_not_taken_to_be_faster_for_the_cache),
         engine_test(test_a_graph_without_an_arena_is_planned_or_refused),
         engine_test(test_a_long_way_back_is_planned),
         engine_test(test_what_cannot_be_sliced_is_not_tried_in_slices),
