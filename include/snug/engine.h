@@ -42,8 +42,9 @@ typedef struct {
 typedef enum { SNUG_IO_OTHER, SNUG_IO_FILE, SNUG_IO_FOLDER, SNUG_IO_LINK } snug_io_kind;
 
 /* All file access goes through this table. Results: >= 0 on success, -errno on failure. pread and
- * pwrite may be short. flags and mode are those of open(2). After a rename the folder is
- * opened (O_DIRECTORY) and synced; a table that cannot do that may refuse. */
+ * pwrite may be short. What has no offsets, a pipe, answers pwrite with -ESPIPE and is asked again
+ * with offset -1: behind what it has. flags and mode are those of open(2). After a rename the
+ * folder is opened (O_DIRECTORY) and synced; a table that cannot do that may refuse. */
 typedef struct {
     void *ctx;
     int (*open)(void *ctx, const char *path, int flags, int mode);

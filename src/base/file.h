@@ -16,7 +16,7 @@ extern const snug_io sn_io_system; /* the operating system's calls */
 typedef struct {
     const snug_io *io; /* lent */
     int fd;            /* -1: not open */
-    int64_t size;      /* at opening */
+    int64_t size;      /* at opening; of a pipe, what was written */
     bool direct;       /* past the cache: only whole blocks of SN_FILE_BLOCK are moved */
     bool temporary;    /* made by sn_file_create and not committed: "path.tmp" goes away on close */
     char path[1024];   /* of a file opened to read it is for messages only, cut if longer */
@@ -26,7 +26,8 @@ typedef struct {
 SNUG_CHECKED snug_status sn_file_open(sn_file *f, const snug_io *io, const char *path,
                                       snug_error *err);
 /* Creates "PATH.tmp"; sn_file_commit syncs, closes and renames it to PATH and syncs the folder;
- * sn_file_close, and a commit that fails, remove it. */
+ * sn_file_close, and a commit that fails, remove it. Links are followed first, so a link stays; a
+ * device or a pipe is written to, a pipe only from its first byte to its last. */
 SNUG_CHECKED snug_status sn_file_create(sn_file *f, const snug_io *io, const char *path,
                                         snug_error *err);
 SNUG_CHECKED snug_status sn_file_commit(sn_file *f, snug_error *err);
