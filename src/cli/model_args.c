@@ -157,24 +157,26 @@ static snug_status fail_output(const char *path, snug_error *err) {
                     strerror(errno));
 }
 
-/* The library writes PATH.tmp first, where a link leads to; so does this. Devices and pipes are
- * written to themselves; to open a pipe would wait for its reader. */
+/* The library writes PATH.tmp first, where a link leads to; so does this. Where it leads to no file
+ * yet, that one is made instead. Devices and pipes are written to themselves; to open a pipe would
+ * wait for its reader. */
 snug_status cli_check_file(const char *path, size_t bytes, snug_error *err) {
     struct stat there;
     char real[PATH_MAX], tmp[1100];
     const char *place = realpath(path, real) ? real : path;
+    const bool hangs = place == path && lstat(path, &there) == 0;
     if ((size_t)snprintf(tmp, sizeof tmp, "%s.tmp", place) >= sizeof tmp)
         return cli_fail(err, SNUG_E_IO, "the path %.80s... is too long to write to", path);
     if (cli_is_folder(path))
         return cli_fail(err, SNUG_E_IO, "cannot write '%s': it is a folder; name a file", path);
     if (stat(path, &there) == 0 && !S_ISREG(there.st_mode))
         return access(path, W_OK) == 0 ? SNUG_OK : fail_output(path, err);
-    const int fd = open(tmp, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+    const int fd = open(hangs ? path : tmp, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
     if (fd < 0)
         return fail_output(path, err);
     const snug_status status = check_room(fd, path, bytes, err);
     close(fd);
-    unlink(tmp);
+    unlink(hangs && realpath(path, real) ? real : tmp);
     return status;
 }
 

@@ -443,6 +443,11 @@ class BadInput(Case):
         self.ok(*self.fit_args("--save", self.at("link.weights"), "--csv", "/dev/null"))
         self.assertTrue(os.path.islink(self.at("link.weights")))
         self.assertGreater(os.path.getsize(self.at("target.weights")), 400)
+        os.symlink("no/folder/w", self.at("astray.weights"))
+        r = self.run_snug(*self.fit_args("--save", self.at("astray.weights")))
+        self.assertEqual(r.returncode, 6)
+        self.assertIn(b"astray.weights': No such file", r.stderr)
+        self.assertNotIn(b"Epoch", r.stdout + r.stderr)  # before the first step
         self.ok("predict", self.model, "--x", self.x, "--out", "/dev/null")
         self.assertTrue(stat.S_ISCHR(os.stat("/dev/null").st_mode))
         predict = ("predict", self.model, "--x", self.x, "--weights", self.at("link.weights"), "--out")
