@@ -89,7 +89,7 @@ static bool shares_b(const operands *o) {
 }
 
 /* B is packed for every block of rows: larger blocks do it less often. */
-static bool is_tall(const operands *o) {
+static bool packs_b(const operands *o) {
     return !shares_b(o) && !reads_b(o);
 }
 
@@ -125,8 +125,7 @@ static int64_t first_row(const sn_product *p, int64_t block) {
 }
 
 static int64_t packed_b_floats(const sn_product *p) {
-    const bool packs = !shares_b(p->ctx) && !reads_b(p->ctx);
-    return packs ? sn_gemm_packed(depth_of(p->ctx), p->columns) : 0;
+    return packs_b(p->ctx) ? sn_gemm_packed(depth_of(p->ctx), p->columns) : 0;
 }
 
 /* Packed B, then A. */
@@ -209,7 +208,7 @@ static void open_piece(const sn_product *p, sn_product_block *b, int64_t i, sn_g
     const sn_matmul_shape *s = &o->s;
     const int64_t k = terms_of(o, i);
     const float *a = o->a + sn_matmul_offset(&s->out, &s->a, b->entry) + i * depth_of(o) * s->a_col;
-    if (!shares_b(o) && !reads_b(o))
+    if (packs_b(o))
         pack_b(o, b->entry, i, b->n, b->columns, b->own);
     const int64_t step = packs_a(o) ? b->rows : s->a_col;
     for (int64_t j = 0; j < k; j++)
@@ -235,8 +234,8 @@ static sn_product product_of(const operands *o, int n_threads) {
         .open = open_rows,
         .piece = open_piece,
         .own_floats = own_floats,
-        .tall = is_tall(o),
-        .both = is_tall(o) && packs_a(o),
+        .tall = packs_b(o),
+        .both = packs_b(o) && packs_a(o),
         .grain = reads_b(o) ? (o->s.M == 1 ? SN_PRODUCT_COLUMNS : SN_GEMM_VL) : 0,
     };
     if (shares_b(o)) {
@@ -265,7 +264,7 @@ static snug_status run_matmul(const sn_call *c, snug_error *err) {
 /* Each block of rows packs B again; storing C costs as much as STORE terms. */
 static double efficiency(const operands *o) {
     enum { READ = 4, STORE = 4 };
-    const int64_t most = is_tall(o) ? SN_PRODUCT_TALL : SN_PRODUCT_ROWS;
+    const int64_t most = packs_b(o) ? SN_PRODUCT_TALL : SN_PRODUCT_ROWS;
     const int64_t blocks = shares_b(o) ? 1 : sn_ceil_div(o->s.M, most);
     const int64_t rows = shares_b(o) ? o->s.batch * o->s.M : o->s.M / (blocks > 0 ? blocks : 1);
     const int64_t extra = reads_b(o) ? READ : PACK;
