@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 """make budget figures: what a byte budget costs in time, promised and measured.
 
-usage: budget.py BUILD [--steps N] [--rounds N] [PART...]; parts: curve (the default), floor, big, vgg.
+usage: budget.py BUILD [--steps N] [--rounds N] [--medians] [--networks NAME,...] [PART...]; parts: curve (the default), floor, big, vgg.
   curve  slowdown of six networks with 50, 25 and 10 % of their own transient arena, state on top
   floor  the smallest budget of each, beside what the unlimited step needs; the smallest arena beside the bound of the graph (bench_floor)
   big    conv32-pool-dense10 on 1024 x 1024 x 3: batch 256 in 2 GiB; batch 8 beside TensorFlow
   vgg    256-256-512-512-1024-1024 on 128 x 128 x 3, batch 32, in 512 MiB
 Networks come from Keras in the interpreter SNUG_BENCH_TENSORFLOW names. A round of a network is an unlimited run and then the limited
-ones; medians of steps, and of all rounds the pair that took least: on virtual machines two cores lie at times, for seconds to minutes, as if they had no
+ones; medians of steps, and of all rounds the pair that took least (with --medians, each run's median): on virtual machines two cores lie at times, for seconds to minutes, as if they had no
 cache in common, which costs slices in a cache more than whole batches in memory (U-Net without a limit and with 8 % of its arena: 79 and
 100 ms a step, in other minutes 108 and 200). Take several rounds."""
 import argparse
@@ -38,18 +38,26 @@ def step(o, case, batch, steps, budget):
     return json.loads(run.stdout)
 
 
-def rounds(o, case, batch):
-    """{part: (unlimited, limited)}: of the round where both together took least; or where nothing ran, the last ones."""
-    def took(pair):
-        return sum(r["ms"] for r in pair) if all(r and r["fits"] for r in pair) else float("inf")
+def ran(pair):
+    return all(r and r["fits"] for r in pair)
 
-    best = {}
+
+def medians(pairs):
+    """The first pair, with the medians of all."""
+    return tuple({**first, "ms": statistics.median(r["ms"] for r in each)} for first, each in zip(pairs[0], zip(*pairs)))
+
+
+def rounds(o, case, batch):
+    """{part: (unlimited, limited)}: of the round where both together took least, or their medians; or where nothing ran, the last ones."""
+    pairs = {part: [] for part in PARTS}
     for _ in range(o.rounds):
         free = step(o, case, batch, o.steps, FREE)
         for part in PARTS:
-            pair = free, step(o, case, batch, o.steps, part)
-            if part not in best or took(pair) < took(best[part]):
-                best[part] = pair
+            pairs[part].append((free, step(o, case, batch, o.steps, part)))
+    best = {}
+    for part, all_pairs in pairs.items():
+        good = [p for p in all_pairs if ran(p)]
+        best[part] = all_pairs[-1] if not good else medians(good) if o.medians else min(good, key=lambda p: sum(r["ms"] for r in p))
     return best
 
 
@@ -61,7 +69,7 @@ def curve(o):
     print("| network | batch | transient | state | part | arena | slices | recomputed | promised | measured | error |")
     print("|---|---|---|---|---|---|---|---|---|---|---|")
     errors = []
-    for case in CURVE:
+    for case in o.networks:
         batch = cases.BUDGET[case][0]
         for part, (free, r) in rounds(o, case, batch).items():
             if not free:
@@ -89,7 +97,7 @@ def least_arena(o, case, batch):
 def floor(o):
     print("| network | batch | unlimited arena | floor, whole process | arena there | smallest arena | bound | ratio | its step |")
     print("|---|---|---|---|---|---|---|---|---|")
-    for case in CURVE:
+    for case in o.networks:
         batch = cases.BUDGET[case][0]
         r, least = step(o, case, batch, 1, "1MiB"), least_arena(o, case, batch)  # refused, and says where the floor is
         if r:
@@ -135,6 +143,8 @@ def main():
     parser.add_argument("build")
     parser.add_argument("--steps", type=int, default=20)
     parser.add_argument("--rounds", type=int, default=2)
+    parser.add_argument("--medians", action="store_true", help="of all rounds the medians, not the pair that took least")
+    parser.add_argument("--networks", type=lambda names: names.split(","), default=CURVE, help="of " + ",".join(CURVE))
     parser.add_argument("--models", help="folder with CASE.json (default: made with Keras)")
     parts = {"curve": curve, "floor": floor, "big": big, "vgg": vgg}
     parser.add_argument("parts", nargs="*", default=["curve"], metavar="PART", help=", ".join(parts))
