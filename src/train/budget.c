@@ -308,6 +308,8 @@ static snug_status plan_step(snug_model *m, sn_model_step *s, sn_plan_options *o
     const snug_status st = sn_plan_build(m->engine, s->graph, o, &s->plan, err);
     if (st == SNUG_OK && s->plan->seconds < fused.seconds)
         s->plan->seconds = fused.seconds; /* smaller is never faster, whatever the rates say */
+    if (st == SNUG_OK && fused.bytes > 0 && fused.seconds < s->plan->plain_seconds)
+        s->plan->plain_seconds = fused.seconds; /* what a step without a limit would be */
     if (fused.bytes > 0 && fused.bytes + o->floor->spilled_bytes < o->floor->bytes)
         *o->floor = fused;
     return st;

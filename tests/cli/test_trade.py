@@ -35,6 +35,13 @@ class Curve(Case):
         self.assertEqual(points[0]["step_seconds"], unlimited["step_seconds"])
         self.assertLess(points[0]["budget_bytes"], unlimited["peak_bytes"] + 12 * MIB)
 
+    def test_of_slices_beside_a_step_whose_gradients_die(self):
+        args = self.wide, "--batch", 8192
+        point = self.plan(*args, "--curve")["points"][-1]
+        within = self.plan(*args, "--budget", point["budget_bytes"])
+        self.assertGreater(within["slices"], 1)
+        self.assertEqual(within["plain_seconds"], self.plan(*args)["step_seconds"])
+
     def test_of_slots_in_a_file(self):
         points = self.check(self.wide, "--batch", 512, "--spill", self.dir, least_points=6)
         self.assertEqual(points[0]["spilled_bytes"], 0)
