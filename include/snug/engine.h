@@ -87,6 +87,13 @@ SNUG_API SNUG_CHECKED snug_status snug_engine_create(const snug_engine_options *
                                                      snug_engine **out, snug_error *err);
 SNUG_API void snug_engine_destroy(snug_engine *engine);
 
+/* Around a fork() while other threads use the engine: before it, and after it in both processes. No
+ * other thread is in the middle of a request then, so that the child can make requests of its own.
+ * The child has none of the engine's threads and does the work of all; what another thread was
+ * running is lost there. */
+SNUG_API void snug_engine_before_fork(snug_engine *engine);
+SNUG_API void snug_engine_after_fork(snug_engine *engine);
+
 SNUG_API int snug_engine_threads(const snug_engine *engine);
 
 /* The most this process may use: code, libraries, stacks and interpreter included; 0: no limit.
@@ -94,6 +101,28 @@ SNUG_API int snug_engine_threads(const snug_engine *engine);
  * that would do (SNUG_E_BUDGET) before anything runs. Set it before a model is used. */
 SNUG_API SNUG_CHECKED snug_status snug_budget(snug_engine *engine, size_t bytes, snug_error *err);
 SNUG_API size_t snug_budget_bytes(const snug_engine *engine);
+/* Refused (SNUG_E_BUDGET, with the number that would do) where the process and `bytes` more are
+ * beyond its budget before anything is computed. */
+SNUG_API SNUG_CHECKED snug_status snug_budget_check(snug_engine *engine, size_t bytes,
+                                                    snug_error *err);
+
+/* Bytes of the caller's own: taken from the engine's allocator and booked as "arrays", or refused
+ * (SNUG_E_BUDGET, SNUG_E_MEMORY) before they are made. Aligned to 64. give: with the size that was
+ * taken; NULL is legal. */
+SNUG_API SNUG_CHECKED snug_status snug_take(snug_engine *engine, size_t bytes, void **out,
+                                            snug_error *err);
+SNUG_API SNUG_CHECKED snug_status snug_take_zeros(snug_engine *engine, size_t bytes, void **out,
+                                                  snug_error *err);
+SNUG_API void snug_give(snug_engine *engine, void *block, size_t bytes);
+/* Whether so many bytes more, to be made elsewhere and for a short while, fit the budget; nothing
+ * is booked. `what` is for the message. */
+SNUG_API SNUG_CHECKED snug_status snug_ask(snug_engine *engine, size_t bytes, const char *what,
+                                           snug_error *err);
+/* The same booked, until it is given back: for bytes that somebody else has made. */
+SNUG_API SNUG_CHECKED snug_status snug_claim(snug_engine *engine, size_t bytes, snug_error *err);
+SNUG_API void snug_unclaim(snug_engine *engine, size_t bytes);
+/* What the process may still take; SIZE_MAX: there is no budget. */
+SNUG_API size_t snug_room(snug_engine *engine);
 
 /* A folder on a disk for what does not fit the budget otherwise, or is faster so: slots of
  * optimizers wait there, in a file without a name, for their update. NULL: none (the default).

@@ -157,6 +157,14 @@ bool sn_bytes_share(const char *text, size_t whole, size_t *bytes) {
     return true;
 }
 
+const char *sn_bytes_print_up(size_t bytes, char *text, size_t size) {
+    size_t unit = 1024;
+    while (bytes / unit >= 1024 && unit < SIZE_MAX / 1024)
+        unit *= 1024;
+    const size_t half = unit / 20; /* of a tenth: the nearest one is then the next above */
+    return snug_bytes_print(bytes < SIZE_MAX - half ? bytes + half : bytes, text, size);
+}
+
 const char *snug_bytes_print(size_t bytes, char *text, size_t size) {
     static const char *const names[] = {"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
     if (!text || size == 0)

@@ -2,11 +2,16 @@
  *
  * Invariants:
  * 1. A message names the path, the offset where there is one, the system's reason and one remedy.
- * 2. A file appears under its name only when complete: it is written as "PATH.tmp", synced, then
- *    renamed; then its folder is synced, so that the new name lasts. Where PATH is a link, this
- *    happens where it leads to. A device or a pipe is written to and stays.
- * 3. A failed create or commit leaves no file behind, what was at PATH untouched, and *f closed. */
+ * 2. A file appears under its name only when complete: it is written under a name of its own beside
+ *    PATH ("PATH.0123456789abcdef.tmp", made by nobody else: O_EXCL), synced, then renamed; then
+ * its folder is synced, so that the new name lasts. Two writers of one PATH never share a file: the
+ *    last to finish wins whole. Where PATH is a link, this happens where it leads to. A device or a
+ *    pipe is written to and stays.
+ * 3. A failed create or commit leaves no file behind, what was at PATH untouched, and *f closed.
+ * Only where the folder's sync failed does the new file lie there, whole. */
 #include "base/file.h"
+
+#include "base/leftovers.h"
 
 #include <assert.h>
 #include <dirent.h>
@@ -15,8 +20,10 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
+#include <time.h>
 #include <unistd.h>
 
 /* --- the operating system's table ------------------------------------------------------------- */
@@ -24,6 +31,8 @@
 static int system_open(void *ctx, const char *path, int flags, int mode) {
     (void)ctx;
     const int fd = open(path, flags | O_CLOEXEC, (mode_t)mode);
+    if (fd >= 0 && flags & O_EXCL)
+        sn_leftover_hold(fd);
     return fd >= 0 ? fd : -errno;
 }
 
@@ -231,10 +240,29 @@ snug_status sn_file_fail(const char *path, const char *verb, int64_t offset, int
 
 /* --- files ------------------------------------------------------------------------------------ */
 
-enum { TMP_PATH_BYTES = sizeof((sn_file *)0)->path + 4, MAX_IDLE = 8 };
+enum { MAX_IDLE = 8, MAX_NAME = 200 };
 
-static void tmp_path(const sn_file *f, char out[TMP_PATH_BYTES]) {
-    snprintf(out, TMP_PATH_BYTES, "%s.tmp", f->path);
+/* A number that no other writer has: random, else of process, time and address. */
+static uint64_t draw_tag(const void *address) {
+    uint64_t tag = 0;
+    struct timespec now = {0};
+    if (getrandom(&tag, sizeof tag, GRND_NONBLOCK) == (ssize_t)sizeof tag)
+        return tag;
+    (void)clock_gettime(CLOCK_MONOTONIC, &now);
+    return ((uint64_t)getpid() << 40) ^ ((uint64_t)now.tv_sec << 30) ^ (uint64_t)now.tv_nsec ^
+           (uint64_t)(uintptr_t)address;
+}
+
+const char *sn_file_name(const sn_file *f, char out[SN_FILE_NAME_BYTES]) {
+    const char *slash = strrchr(f->path, '/');
+    const size_t folder = slash ? (size_t)(slash + 1 - f->path) : 0;
+    /* A name of up to 255 letters has room for no more: the file's own is cut. */
+    if (f->temporary)
+        snprintf(out, SN_FILE_NAME_BYTES, "%.*s%.*s.%016" PRIx64 ".tmp", (int)folder, f->path,
+                 MAX_NAME, f->path + folder, f->tag);
+    else
+        snprintf(out, SN_FILE_NAME_BYTES, "%s", f->path);
+    return out;
 }
 
 static int open_retrying(const snug_io *io, const char *path, int flags) {
@@ -242,6 +270,29 @@ static int open_retrying(const snug_io *io, const char *path, int flags) {
     do {
         fd = io->open(io->ctx, path, flags, 0666);
     } while (fd == -EINTR);
+    return fd;
+}
+
+/* Looked for by the system's own calls: no table has others' files. */
+static void remove_leftovers(const sn_file *f) {
+    char folder[sizeof f->path];
+    const char *slash = strrchr(f->path, '/'), *name = slash ? slash + 1 : f->path;
+    const size_t n = strlen(name) < MAX_NAME ? strlen(name) : MAX_NAME;
+    snprintf(folder, sizeof folder, "%.*s", slash ? (int)(slash + 1 - f->path) : 1,
+             slash ? f->path : ".");
+    sn_leftover_remove(folder, name, n);
+}
+
+/* Under a name that nobody has. */
+static int open_new(sn_file *f) {
+    enum { MAX_TRIES = 16 };
+    char name[SN_FILE_NAME_BYTES];
+    int fd = -EEXIST;
+    remove_leftovers(f);
+    for (int i = 0; i < MAX_TRIES && fd == -EEXIST; i++) {
+        f->tag = draw_tag(f) + (uint64_t)i;
+        fd = open_retrying(f->io, sn_file_name(f, name), O_RDWR | O_CREAT | O_EXCL);
+    }
     return fd;
 }
 
@@ -305,10 +356,7 @@ snug_status sn_file_create(sn_file *f, const snug_io *io, const char *path, snug
     if (kind < 0)
         return sn_file_fail(path, "create", -1, -kind, err);
     made.temporary = kind == SNUG_IO_FILE;
-    char tmp[TMP_PATH_BYTES];
-    tmp_path(&made, tmp);
-    made.fd = made.temporary ? open_retrying(io, tmp, O_RDWR | O_CREAT | O_TRUNC)
-                             : open_retrying(io, made.path, O_WRONLY);
+    made.fd = made.temporary ? open_new(&made) : open_retrying(io, made.path, O_WRONLY);
     if (made.fd < 0)
         return sn_file_fail(path, "create", -1, -made.fd, err);
     *f = made;
@@ -323,10 +371,9 @@ static int sync_retrying(const snug_io *io, int fd) {
     return rc;
 }
 
-/* Makes the new name last through a power cut. Nothing is said where that fails: the file is whole
- * and under its name, what it replaced is gone, and some folders (no right to read, a table without
- * folders) cannot be opened at all. */
-static void sync_folder(const sn_file *f) {
+/* Makes the new name last through a power cut. A folder that cannot be opened (no right to read, a
+ * table without folders) is none that could be synced: nothing is said. */
+static snug_status sync_folder(const sn_file *f, snug_error *err) {
     char folder[sizeof f->path];
     memcpy(folder, f->path, sizeof folder);
     char *slash = strrchr(folder, '/');
@@ -334,9 +381,10 @@ static void sync_folder(const sn_file *f) {
         slash[slash == folder] = '\0'; /* "/file" lies in "/" */
     const int fd = open_retrying(f->io, slash ? folder : ".", O_RDONLY | O_DIRECTORY);
     if (fd < 0)
-        return;
-    (void)sync_retrying(f->io, fd);
+        return SNUG_OK;
+    const int rc = sync_retrying(f->io, fd);
     (void)f->io->close(f->io->ctx, fd);
+    return rc < 0 ? sn_file_fail(f->path, "sync the folder of", -1, -rc, err) : SNUG_OK;
 }
 
 /* The steps of a commit, up to the first that fails; returns -errno and which step. */
@@ -352,9 +400,8 @@ static int finish(sn_file *f, const char **verb) {
     if (rc < 0 || !f->temporary)
         return rc;
     *verb = "rename to";
-    char tmp[TMP_PATH_BYTES];
-    tmp_path(f, tmp);
-    return io->rename(io->ctx, tmp, f->path);
+    char name[SN_FILE_NAME_BYTES];
+    return io->rename(io->ctx, sn_file_name(f, name), f->path);
 }
 
 snug_status sn_file_commit(sn_file *f, snug_error *err) {
@@ -365,7 +412,7 @@ snug_status sn_file_commit(sn_file *f, snug_error *err) {
         status = sn_file_fail(f->path, verb, -1, -rc, err);
     } else if (f->temporary) {
         f->temporary = false;
-        sync_folder(f);
+        status = sync_folder(f, err);
     }
     sn_file_close(f);
     return status;
@@ -441,9 +488,8 @@ void sn_file_close(sn_file *f) {
     if (f->fd >= 0)
         (void)f->io->close(f->io->ctx, f->fd);
     if (f->temporary) {
-        char tmp[TMP_PATH_BYTES];
-        tmp_path(f, tmp);
-        (void)f->io->unlink(f->io->ctx, tmp);
+        char name[SN_FILE_NAME_BYTES];
+        (void)f->io->unlink(f->io->ctx, sn_file_name(f, name));
     }
     *f = (sn_file){.fd = -1};
 }

@@ -18,19 +18,25 @@ typedef struct {
     int fd;            /* -1: not open */
     int64_t size;      /* at opening; of a pipe, what was written */
     bool direct;       /* past the cache: only whole blocks of SN_FILE_BLOCK are moved */
-    bool temporary;    /* made by sn_file_create and not committed: "path.tmp" goes away on close */
+    bool temporary;    /* made by sn_file_create and not committed: it goes away on close */
+    uint64_t tag;      /* of a temporary one's name, which no other writer has */
     char path[1024];   /* of a file opened to read it is for messages only, cut if longer */
 } sn_file;
 
 /* A missing or unreadable file is SNUG_E_IO and names the path. Directories are refused. */
 SNUG_CHECKED snug_status sn_file_open(sn_file *f, const snug_io *io, const char *path,
                                       snug_error *err);
-/* Creates "PATH.tmp"; sn_file_commit syncs, closes and renames it to PATH and syncs the folder;
- * sn_file_close, and a commit that fails, remove it. Links are followed first, so a link stays; a
- * device or a pipe is written to, a pipe only from its first byte to its last. */
+/* Creates a file under a name of its own beside PATH; sn_file_commit syncs, closes and renames it
+ * to PATH and syncs the folder; sn_file_close, and a commit that fails, remove it; one that fails
+ * at the folder leaves the new file at PATH, where a power cut may undo it. Links are followed
+ * first, so a link stays; a device or a pipe is written to, a pipe only from its first byte to its
+ * last. */
 SNUG_CHECKED snug_status sn_file_create(sn_file *f, const snug_io *io, const char *path,
                                         snug_error *err);
 SNUG_CHECKED snug_status sn_file_commit(sn_file *f, snug_error *err);
+/* Where its bytes are now: the temporary name until it is committed. Returns out. */
+#define SN_FILE_NAME_BYTES (sizeof((sn_file *)0)->path + 24)
+const char *sn_file_name(const sn_file *f, char out[SN_FILE_NAME_BYTES]);
 /* Exactly n bytes: retries EINTR and short counts; end of file inside is SNUG_E_FORMAT
  * ("truncated"). */
 SNUG_CHECKED snug_status sn_file_read(sn_file *f, void *buffer, size_t n, int64_t offset,

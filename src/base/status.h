@@ -20,4 +20,11 @@ snug_status sn_fail_in(snug_error *err, snug_status code, const char *format, ..
             return try_status;                                                                     \
     } while (0)
 
+/* The first line of a public function: what a caller must give, pointers above all. */
+#define SNUG_NEEDS(err, given)                                                                     \
+    do {                                                                                           \
+        if (!(given))                                                                              \
+            return sn_fail(err, SNUG_E_INVALID, "%s: give what it needs: %s", __func__, #given);   \
+    } while (0)
+
 #endif

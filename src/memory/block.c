@@ -4,7 +4,8 @@
  *     unguarded:  [ data ... | rest of the last page ]
  *
  * Invariants:
- * 1. The ledger counts mapped_bytes: whole pages without the guard page, which costs no memory.
+ * 1. The ledger counts booked_bytes: whole pages without the guard page, which costs no memory, or
+ *    of a stack what is expected to be touched.
  * 2. A populated block is resident when sn_block_init returns, or the call failed: nothing later
  *    can fault in a page that the system does not have. The limits are read before, because a
  *    cgroup answers with a kill.
@@ -149,7 +150,9 @@ snug_status sn_block_init(snug_engine *e, sn_category cat, const char *owner, si
     if (!sn_size_align(bytes > 0 ? bytes : 1, page_size(), &b.mapped_bytes))
         return sn_fail(err, SNUG_E_OVERFLOW, "%zu bytes for %s %s exceed the address space", bytes,
                        sn_category_name(cat), b.owner);
-    const sn_request r = {.category = cat, .owner = b.owner, .bytes = b.mapped_bytes};
+    const bool part = o->touched_bytes > 0 && o->touched_bytes < b.mapped_bytes;
+    b.booked_bytes = part ? o->touched_bytes : b.mapped_bytes;
+    const sn_request r = {.category = cat, .owner = b.owner, .bytes = b.booked_bytes};
     sn_ledger_lock(e);
     const snug_status status = take_block(&b, o, &r, out, err);
     sn_ledger_unlock(e);
@@ -173,7 +176,7 @@ void sn_block_clear(sn_block *b) {
         e->allocator.free(e->allocator.ctx, base, b->mapped_bytes);
     else
         munmap(base, b->mapped_bytes + (b->guarded ? page_size() : 0));
-    sn_ledger_release(e, b->category, b->mapped_bytes);
+    sn_ledger_release(e, b->category, b->booked_bytes);
     sn_ledger_unlock(e);
     *b = (sn_block){0};
 }

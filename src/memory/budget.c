@@ -20,6 +20,7 @@
 /* Of the free memory, auto leaves this part to others. */
 #define MARGIN_PART 16
 #define STEP_PART   64
+#define STEP_BYTES  ((size_t)4 << 20)
 
 static size_t round_down(size_t n, size_t step) {
     return step > 0 ? n / step * step : n;
@@ -34,13 +35,13 @@ static snug_status choose_auto(const snug_io *io, const sn_limits *l, size_t *by
     if (l->group_bytes < l->machine_bytes) {
         const size_t others =
             l->group_used > p.resident_bytes ? l->group_used - p.resident_bytes : 0;
-        const size_t taken = round_down(others, SN_PROCESS_BAND);
+        const size_t taken = round_down(others, STEP_BYTES);
         free_bytes = l->group_bytes > taken ? l->group_bytes - taken : 0;
     }
     if (l->available_bytes != SIZE_MAX) {
         const size_t margin = l->available_bytes / MARGIN_PART;
         size_t step = l->machine_bytes == SIZE_MAX ? 0 : l->machine_bytes / STEP_PART;
-        step = round_down(step, SN_PROCESS_BAND);
+        step = round_down(step, STEP_BYTES);
         const size_t room = l->available_bytes - margin + p.resident_bytes;
         if (room < free_bytes) /* of a group on a machine that others have filled, too */
             free_bytes = room >= step ? round_down(room, step) : room;

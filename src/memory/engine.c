@@ -119,15 +119,22 @@ void sn_engine_set_rates(snug_engine *e, const sn_rates *r) {
 snug_status snug_budget(snug_engine *engine, size_t bytes, snug_error *err) {
     if (!engine)
         return sn_fail(err, SNUG_E_INVALID, "snug_budget: engine must not be NULL");
+    sn_ledger_lock(engine);
     engine->process_budget_bytes = bytes;
+    sn_gate_set(engine);
+    sn_ledger_unlock(engine);
     return SNUG_OK;
 }
 
 size_t snug_budget_bytes(const snug_engine *engine) {
+    if (!engine)
+        return 0;
     return engine->process_budget_bytes;
 }
 
 int snug_engine_threads(const snug_engine *engine) {
+    if (!engine)
+        return 0;
     return engine->n_threads;
 }
 
@@ -153,4 +160,21 @@ snug_status snug_spill(snug_engine *engine, const char *folder, snug_error *err)
 
 const char *sn_engine_spill_folder(const snug_engine *e) {
     return e->spill_folder[0] ? e->spill_folder : NULL;
+}
+
+/* In the order in which they are taken one within another. */
+void snug_engine_before_fork(snug_engine *engine) {
+    if (!engine)
+        return;
+    pthread_mutex_lock(&engine->team_mutex);
+    pthread_mutex_lock(&engine->pool.mutex);
+    pthread_mutex_lock(&engine->ledger_mutex);
+}
+
+void snug_engine_after_fork(snug_engine *engine) {
+    if (!engine)
+        return;
+    pthread_mutex_unlock(&engine->ledger_mutex);
+    pthread_mutex_unlock(&engine->pool.mutex);
+    pthread_mutex_unlock(&engine->team_mutex);
 }

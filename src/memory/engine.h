@@ -3,7 +3,9 @@
  *
  * Invariants:
  * 1. Each request names a category, each release states its size; counters change after success.
- * 2. held <= budget at any time when a budget is set; a refused request changes nothing.
+ * 2. held <= budget at any time when a budget is set, and what the system counts for the process,
+ *    with all that is on the ledger, <= the budget of the process; a refused request changes
+ *    nothing.
  * 3. Any thread may make any of these calls; a zone, a block or an array that grows is used by one
  *    at a time.
  * 4. The fault hook sees every request of memory and every call of the I/O table. */
@@ -28,6 +30,7 @@
     X(GRAPH, "graph")     /* nodes and values themselves */                                        \
     X(PLAN, "plan")       /* plans and planner work space */                                       \
     X(MODEL, "model")     /* layers, configurations, names */                                      \
+    X(ARRAYS, "arrays")   /* of the caller: NumPy's, buffers on their way to a file */             \
     X(STACKS, "stacks")   /* of the engine's own threads */                                        \
     X(OTHER, "other")
 
@@ -57,6 +60,11 @@ SNUG_CHECKED snug_status sn_grow(snug_engine *e, sn_category cat, void *array, s
 SNUG_CHECKED snug_status sn_claim(snug_engine *e, sn_category cat, size_t bytes, snug_error *err);
 void sn_unclaim(snug_engine *e, sn_category cat, size_t bytes);
 
+/* Whether so many bytes would be given now, for what the words say: nothing is booked. For a look
+ * at the whole of what will be asked for in parts. */
+SNUG_CHECKED snug_status sn_ask(snug_engine *e, sn_category cat, size_t bytes, const char *what,
+                                snug_error *err);
+
 /* The engine's I/O table with the fault hook in front. Lent. */
 const snug_io *sn_engine_io(const snug_engine *e);
 
@@ -78,15 +86,20 @@ typedef struct sn_block {
     char owner[96];
     void *data;          /* page aligned, or to 64 where guarded; never NULL in a live block */
     size_t bytes;        /* as asked */
-    size_t mapped_bytes; /* in whole pages, without the guard page: what the ledger counts */
+    size_t mapped_bytes; /* in whole pages, without the guard page */
+    size_t booked_bytes; /* what the ledger counts: these, or of a stack what is touched of it */
     bool guarded;
+    bool is_full;                 /* every page was seen to be resident */
     struct sn_block *next, *prev; /* the ledger's list: a live block must not be moved */
 } sn_block;
 
 typedef struct {
     bool guard;    /* an inaccessible page stands right behind data + bytes rounded up to 64 */
     bool populate; /* all pages now, after a look at the cgroup: no fault and no kill later */
+    size_t touched_bytes; /* the most that will ever be: that is booked; 0: all */
 } sn_block_options;
+/* Of a worker's stack, what is booked. Measured: workers touch up to 36 KiB. */
+#define SN_STACK_BOOKED ((size_t)64 << 10)
 
 SNUG_CHECKED snug_status sn_block_init(snug_engine *e, sn_category cat, const char *owner,
                                        size_t bytes, const sn_block_options *o, sn_block *out,
@@ -123,6 +136,9 @@ void sn_fault_io(snug_engine *e, int64_t n, sn_fault_kind kind, bool for_good);
 bool sn_fault_asks(snug_engine *e);
 /* Whether the armed fault has struck, and how many requests of each kind were made since arming. */
 bool sn_fault_fired(const snug_engine *e);
+/* What it struck first: a call of the I/O table by its name ("sync", "sync of a folder"), or the
+ * category of the memory that was refused; of no meaning before it fired. */
+const char *sn_fault_struck(const snug_engine *e);
 int64_t sn_fault_memory_requests(const snug_engine *e);
 int64_t sn_fault_io_requests(const snug_engine *e);
 

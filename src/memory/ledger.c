@@ -47,8 +47,8 @@ static const sn_block *largest_block(const snug_engine *e, sn_category cat) {
     for (const sn_block *b = e->blocks; b; b = b->next) {
         if (b->category != cat)
             continue;
-        const bool larger = !best || b->mapped_bytes > best->mapped_bytes;
-        if (larger || (b->mapped_bytes == best->mapped_bytes && strcmp(b->owner, best->owner) < 0))
+        const bool larger = !best || b->booked_bytes > best->booked_bytes;
+        if (larger || (b->booked_bytes == best->booked_bytes && strcmp(b->owner, best->owner) < 0))
             best = b;
     }
     return best;
@@ -66,7 +66,7 @@ static snug_status fail_budget(const snug_engine *e, const sn_request *r, snug_e
         "give a budget of at least %zu bytes",
         r->bytes, sn_category_name(r->category), r->owner[0] ? " " : "", r->owner, e->held_bytes,
         e->budget_bytes, sn_category_name(cat), b ? " " : "", b ? b->owner : "",
-        b ? b->mapped_bytes : e->accounts[cat].bytes, need);
+        b ? b->booked_bytes : e->accounts[cat].bytes, need);
 }
 
 snug_status sn_ledger_fail(const snug_engine *e, const sn_request *r, snug_error *err) {
@@ -78,14 +78,14 @@ snug_status sn_ledger_fail(const snug_engine *e, const sn_request *r, snug_error
 }
 
 snug_status sn_ledger_ask(snug_engine *e, const sn_request *r, snug_error *err) {
-    if (sn_fault_strikes(e, &e->faults.memory))
+    if (sn_fault_strikes(e, &e->faults.memory, sn_category_name(r->category)))
         return sn_ledger_fail(e, r, err);
     size_t sum;
     if (!sn_size_add(e->held_bytes, r->bytes, &sum))
         return sn_ledger_fail(e, r, err);
     if (e->budget_bytes > 0 && sum > e->budget_bytes)
         return fail_budget(e, r, err);
-    return SNUG_OK;
+    return sn_gate_ask(e, r, err);
 }
 
 void sn_ledger_book(snug_engine *e, const sn_request *r) {
@@ -96,6 +96,8 @@ void sn_ledger_book(snug_engine *e, const sn_request *r) {
     e->held_bytes += r->bytes;
     if (e->held_bytes > e->peak_bytes)
         e->peak_bytes = e->held_bytes;
+    if (e->held_bytes > e->marked_peak_bytes)
+        e->marked_peak_bytes = e->held_bytes;
 }
 
 void sn_ledger_release(snug_engine *e, sn_category cat, size_t bytes) {
@@ -121,6 +123,8 @@ void sn_unclaim(snug_engine *e, sn_category cat, size_t bytes) {
 }
 
 size_t snug_engine_bytes(const snug_engine *engine) {
+    if (!engine)
+        return 0;
     sn_ledger_lock(engine);
     const size_t bytes = engine->held_bytes;
     sn_ledger_unlock(engine);
@@ -128,9 +132,24 @@ size_t snug_engine_bytes(const snug_engine *engine) {
 }
 
 size_t snug_engine_peak_bytes(const snug_engine *engine) {
+    if (!engine)
+        return 0;
     sn_ledger_lock(engine);
     const size_t bytes = engine->peak_bytes;
     sn_ledger_unlock(engine);
+    return bytes;
+}
+
+void sn_peak_restart(snug_engine *e) {
+    sn_ledger_lock(e);
+    e->marked_peak_bytes = e->held_bytes;
+    sn_ledger_unlock(e);
+}
+
+size_t sn_peak_since(const snug_engine *e) {
+    sn_ledger_lock(e);
+    const size_t bytes = e->marked_peak_bytes;
+    sn_ledger_unlock(e);
     return bytes;
 }
 
@@ -154,6 +173,8 @@ static void insert_row(snug_memory_row *rows, size_t n, size_t max, const snug_m
 }
 
 size_t snug_engine_memory(const snug_engine *engine, snug_memory_row *rows, size_t max) {
+    if (!(engine && (rows || max == 0)))
+        return 0;
     size_t n = 0;
     sn_ledger_lock(engine);
     for (size_t c = 0; c < SN_N_CATEGORIES; c++) {
@@ -166,8 +187,8 @@ size_t snug_engine_memory(const snug_engine *engine, snug_memory_row *rows, size
     }
     const size_t n_sums = n;
     for (const sn_block *b = engine->blocks; b; b = b->next) {
-        const snug_memory_row row = {sn_category_name(b->category), b->owner, b->mapped_bytes,
-                                     b->mapped_bytes};
+        const snug_memory_row row = {sn_category_name(b->category), b->owner, b->booked_bytes,
+                                     b->booked_bytes};
         if (n_sums < max)
             insert_row(rows + n_sums, n - n_sums, max - n_sums, &row);
         n++;

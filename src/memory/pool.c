@@ -1,5 +1,5 @@
 /* pool.c: free buffers by size class (pool.h). Eight classes between two powers of two, so that
- * rounding up costs at most an eighth.
+ * rounding up costs at most an eighth; sixty-four from 64 KiB on.
  *
  * Invariants:
  * 1. A free buffer's first bytes point to the next of its class.
@@ -16,6 +16,12 @@
 
 #define SMALL_BYTES ((size_t)4096)
 #define SLACK_BYTES ((size_t)4 << 20)
+/* What stores without a file leave to the stages around them. */
+#define OTHERS_PART 8
+
+/* Powers of two, and classes between two of them. */
+#define FIRST_LOG 12
+#define FINE_LOG  16
 
 /* Rounds up to a class and names it. */
 static bool find_class(size_t bytes, size_t *rounded, size_t *class_index) {
@@ -24,14 +30,46 @@ static bool find_class(size_t bytes, size_t *rounded, size_t *class_index) {
         return true;
     }
     const unsigned log = 63u - (unsigned)__builtin_clzll(bytes);
-    const size_t step = (size_t)1 << (log - 3);
+    const size_t step = (size_t)1 << (log - (log < FINE_LOG ? 3 : 6));
     if (!sn_size_align(bytes, step, rounded))
         return false;
     const unsigned top = 63u - (unsigned)__builtin_clzll(*rounded);
-    *class_index = (size_t)(top - 12) * 8 + (*rounded >> (top - 3)) % 8;
+    *class_index = top < FINE_LOG
+                       ? (size_t)(top - FIRST_LOG) * 8 + (*rounded >> (top - 3)) % 8
+                       : (size_t)(FINE_LOG - FIRST_LOG) * 8 + (size_t)(top - FINE_LOG) * 64 +
+                             (*rounded >> (top - 6)) % 64;
     return *class_index < SN_POOL_CLASSES;
 }
 
+static size_t class_bytes(size_t c) {
+    const size_t n_coarse = (size_t)(FINE_LOG - FIRST_LOG) * 8;
+    if (c < n_coarse)
+        return (8 + c % 8) << (FIRST_LOG + c / 8 - 3);
+    return (64 + (c - n_coarse) % 64) << (FINE_LOG + (c - n_coarse) / 64 - 6);
+}
+
+size_t sn_pool_rounded(size_t bytes) {
+    size_t n, class_index;
+    return find_class(bytes, &n, &class_index) ? n : SIZE_MAX;
+}
+
+/* --- what a thread takes ---------------------------------------------------------------------- */
+static _Thread_local struct { int64_t now, most; } own;
+
+static void count_own(int64_t bytes) {
+    own.now += bytes;
+    own.most = own.now > own.most ? own.now : own.most;
+}
+
+void sn_pool_mark(void) {
+    own.now = own.most = 0;
+}
+
+size_t sn_pool_marked(void) {
+    return (size_t)own.most;
+}
+
+/* --- buffers ---------------------------------------------------------------------------------- */
 static void *pop(sn_pool *p, size_t class_index, size_t bytes) {
     void *block = p->free[class_index];
     if (block) {
@@ -45,8 +83,7 @@ static void *pop(sn_pool *p, size_t class_index, size_t bytes) {
 static void empty(snug_engine *e) {
     sn_pool *p = &e->pool;
     for (size_t c = 0; c < SN_POOL_CLASSES; c++) {
-        const unsigned top = 12 + (unsigned)(c / 8);
-        const size_t bytes = (8 + c % 8) << (top - 3);
+        const size_t bytes = class_bytes(c);
         for (void *b; (b = pop(p, c, bytes));)
             sn_free(e, SN_MEM_INPUT, b, bytes);
     }
@@ -83,14 +120,28 @@ snug_status sn_pool_take(snug_engine *e, size_t bytes, void **out, size_t *taken
         atomic_fetch_sub(&p->taken_bytes, n);
         return status;
     }
+    count_own((int64_t)n);
     *out = block;
     *taken = n;
     return SNUG_OK;
 }
 
+snug_status sn_pool_ask(snug_engine *e, size_t bytes, const char *what, snug_error *err) {
+    sn_pool *p = &e->pool;
+    const size_t there = p->free_bytes;
+    snug_status status = sn_ask(e, SN_MEM_INPUT, bytes > there ? bytes - there : 0, what, err);
+    if (status == SNUG_OK || there == 0)
+        return status;
+    pthread_mutex_lock(&p->mutex);
+    empty(e);
+    pthread_mutex_unlock(&p->mutex);
+    return sn_ask(e, SN_MEM_INPUT, bytes, what, err); /* with the whole number, and what is left */
+}
+
 void sn_pool_give(snug_engine *e, void *block, size_t taken) {
     sn_pool *p = &e->pool;
     size_t n, class_index = 0;
+    count_own(-(int64_t)taken);
     const size_t still = atomic_fetch_sub(&p->taken_bytes, taken) - taken;
     if (taken >= SMALL_BYTES && find_class(taken, &n, &class_index)) {
         pthread_mutex_lock(&p->mutex);
@@ -127,6 +178,8 @@ void sn_pool_drop(snug_engine *e) {
 void sn_pool_set_limit(snug_engine *e, size_t bytes) {
     pthread_mutex_lock(&e->pool.mutex);
     e->pool.limit = bytes;
+    if (bytes > 0 && e->pool.taken_bytes + e->pool.free_bytes > bytes)
+        empty(e);
     pthread_mutex_unlock(&e->pool.mutex);
 }
 
@@ -141,6 +194,70 @@ size_t sn_pool_to_come(const snug_engine *e) {
 
 size_t sn_pool_taken(const snug_engine *e) {
     return e->pool.taken_bytes;
+}
+
+bool sn_pool_has_room(const snug_engine *e, size_t bytes) {
+    const sn_pool *p = &e->pool;
+    size_t sum;
+    if (p->rests)
+        return false;
+    return p->limit == 0 || (sn_size_add(p->taken_bytes, bytes, &sum) &&
+                             sn_size_add(sum, p->work_bytes, &sum) && sum <= p->limit);
+}
+
+void sn_pool_set_rest(snug_engine *e, bool rests) {
+    e->pool.rests = rests;
+}
+
+void sn_pool_set_work(snug_engine *e, size_t bytes) {
+    e->pool.work_bytes = bytes;
+}
+
+size_t sn_pool_peak(snug_engine *e) {
+    pthread_mutex_lock(&e->pool.mutex);
+    const size_t bytes = e->pool.peak_bytes;
+    pthread_mutex_unlock(&e->pool.mutex);
+    return bytes;
+}
+
+void sn_pool_forget_peak(snug_engine *e) {
+    pthread_mutex_lock(&e->pool.mutex);
+    e->pool.peak_bytes = e->pool.taken_bytes;
+    pthread_mutex_unlock(&e->pool.mutex);
+}
+
+/* --- stores ----------------------------------------------------------------------------------- */
+void sn_pool_keep(snug_engine *e, int64_t bytes, int n) {
+    atomic_fetch_add(&e->pool.kept_bytes, (size_t)bytes);
+    atomic_fetch_add(&e->pool.n_kept, (size_t)n);
+}
+
+size_t sn_pool_kept(const snug_engine *e, size_t *n) {
+    *n = e->pool.n_kept;
+    return e->pool.kept_bytes;
+}
+
+void sn_pool_set_store(snug_engine *e, size_t bytes) {
+    e->pool.store_bytes = bytes;
+}
+
+size_t sn_pool_store(snug_engine *e, bool spills) {
+    const size_t limit = e->pool.limit;
+    const bool by_room = limit == 0 || e->pool.store_bytes == SIZE_MAX;
+    if (e->pool.store_bytes > 0 && e->pool.store_bytes < SIZE_MAX)
+        return e->pool.store_bytes;
+    const size_t room = by_room ? snug_room(e) : limit;
+    if (room == SIZE_MAX)
+        return 0;
+    const size_t share = spills ? room / OTHERS_PART * 3 : room - room / OTHERS_PART;
+    return share > 0 ? share : 1;
+}
+
+bool sn_pool_may_keep(const snug_engine *e, size_t bytes, size_t share) {
+    const sn_pool *p = &e->pool;
+    const bool shared = p->limit > 0 && p->store_bytes == 0;
+    return share == 0 || (p->kept_bytes + bytes <= share &&
+                          (!shared || p->taken_bytes <= p->limit - p->limit / (2 * OTHERS_PART)));
 }
 
 void sn_pool_set_teller(snug_engine *e, sn_teller teller) {

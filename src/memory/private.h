@@ -44,6 +44,8 @@ typedef struct {
     sn_fault_counter memory, io;
     sn_fault_kind io_kind;
     atomic_bool fired;
+    const char *_Atomic struck;
+    _Atomic uint64_t folders, readers; /* bit d: descriptor d is a folder's, or only read from */
 } sn_faults;
 
 /* An allocation with a mapping of its own (large.c); data follow at SN_ALLOC_ALIGN. */
@@ -51,18 +53,29 @@ typedef struct sn_large {
     struct sn_large *next, *prev;
     size_t bytes, mapped_bytes;
     sn_category category;
+    bool is_full; /* every page was seen to be resident */
 } sn_large;
 
 /* Buffers of pipelines (pool.c). */
-#define SN_POOL_CLASSES (8 * 36)
+#define SN_POOL_CLASSES (8 * 4 + 64 * 32)
 typedef struct {
     pthread_mutex_t mutex;
     _Atomic size_t holders;
-    _Atomic size_t free_bytes, taken_bytes, limit;
+    _Atomic size_t free_bytes, taken_bytes, limit, work_bytes;
+    _Atomic size_t kept_bytes, n_kept, store_bytes;
+    atomic_bool rests;
     size_t peak_bytes; /* taken at once while it is held */
     void *free[SN_POOL_CLASSES];
     sn_teller teller;
 } sn_pool;
+
+/* Whether the process has room for a request (gate.c). */
+typedef struct {
+    bool closed;         /* requests are looked at */
+    bool tells;          /* a refusal is looking for the number that would do */
+    size_t grant_bytes;  /* that pass before the next look */
+    size_t beside_bytes; /* counted beside the ledger at the last one */
+} sn_gate;
 
 struct snug_engine {
     snug_allocator allocator;
@@ -72,11 +85,14 @@ struct snug_engine {
     snug_io guarded_io; /* the same with the fault hook in front; ctx is this engine */
     int n_threads;
     size_t budget_bytes, held_bytes, peak_bytes;
-    size_t process_band; /* booked for the process beside the ledger (process.c); 0: not yet */
+    size_t marked_peak_bytes;    /* most held since sn_peak_restart */
     size_t process_budget_bytes; /* of the whole process; 0: no limit */
+    sn_gate gate;
+    bool is_settled[2]; /* what is there before it is measured (sn_process_is_settled) */
     sn_account accounts[SN_N_CATEGORIES];
-    sn_block *blocks; /* newest first */
-    sn_large *large;  /* newest first */
+    sn_block *blocks;     /* newest first */
+    sn_large *large;      /* newest first */
+    struct sn_idle *idle; /* what can be had back (idle.h) */
     sn_faults faults;
     sn_rates rates; /* where measured */
     bool measured;
@@ -107,6 +123,12 @@ SNUG_CHECKED snug_status sn_ledger_ask(snug_engine *e, const sn_request *r, snug
 void sn_ledger_book(snug_engine *e, const sn_request *r);
 void sn_ledger_release(snug_engine *e, sn_category cat, size_t bytes);
 snug_status sn_ledger_fail(const snug_engine *e, const sn_request *r, snug_error *err);
+/* Under the lock, too: whether the budget of the process has room for it. */
+SNUG_CHECKED snug_status sn_gate_ask(snug_engine *e, const sn_request *r, snug_error *err);
+/* The budget is another one. */
+void sn_gate_set(snug_engine *e);
+/* Counted now, less what of the ledger is resident. */
+size_t sn_process_beside(const snug_engine *e);
 
 /* From this size on allocations are mapped, unless a caller's allocator serves them. */
 #define SN_LARGE_BYTES ((size_t)128 << 10)
@@ -116,8 +138,8 @@ void sn_large_give(snug_engine *e, void *data);
 /* Where a block's pages begin. */
 char *sn_block_base(const sn_block *b);
 
-/* True when this request is to fail. */
-bool sn_fault_strikes(snug_engine *e, sn_fault_counter *c);
+/* Counts a request; true when it is to fail. `what` is told by sn_fault_struck. */
+bool sn_fault_strikes(snug_engine *e, sn_fault_counter *c, const char *what);
 void sn_fault_wrap_io(snug_engine *e);
 
 #endif

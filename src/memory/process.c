@@ -164,16 +164,22 @@ static void add_mapping(void *ctx, const sn_mapping *m) {
     w->last_part = part;
 }
 
-/* What of the ledger's categories is resident, and how much of it lies in the C heap. */
+/* What of the ledger's categories is resident, and how much of it lies in the C heap. A mapping
+ * that once was, whole, is not looked at again. */
 static size_t measure_ledger(const snug_engine *e, size_t *resident) {
     size_t in_heap = 0, apart[SN_N_CATEGORIES] = {0};
-    for (const sn_block *b = e->blocks; b; b = b->next) {
-        apart[b->category] += b->mapped_bytes;
-        resident[b->category] += resident_bytes(sn_block_base(b), b->mapped_bytes);
+    for (sn_block *b = e->blocks; b; b = b->next) {
+        const size_t n =
+            b->is_full ? b->mapped_bytes : resident_bytes(sn_block_base(b), b->mapped_bytes);
+        b->is_full = n == b->mapped_bytes;
+        apart[b->category] += b->booked_bytes;
+        resident[b->category] += n < b->booked_bytes ? n : b->booked_bytes;
     }
     for (sn_large *l = e->large; l; l = l->next) {
+        const size_t n = l->is_full ? l->mapped_bytes : resident_bytes((char *)l, l->mapped_bytes);
+        l->is_full = n == l->mapped_bytes;
         apart[l->category] += l->bytes;
-        resident[l->category] += resident_bytes((char *)l, l->mapped_bytes);
+        resident[l->category] += n;
     }
     for (size_t c = 0; c < SN_N_CATEGORIES; c++) {
         const size_t small = e->accounts[c].bytes > apart[c] ? e->accounts[c].bytes - apart[c] : 0;
@@ -212,86 +218,30 @@ void sn_process_measure(const snug_io *io, const snug_engine *e, sn_process_tabl
 
 /* --- booking ---------------------------------------------------------------------------------- */
 
-/* Of a worker's stack on the ledger, what it touches. */
-#define WORKER_STACK_BYTES ((size_t)16 << 10)
-#define OPENMP_STACK_BYTES ((size_t)16 << 10)
-/* Pages of code that the first steps touch: Snug's kernels and the C library's mathematics, and
- * oneDNN's makers of kernels. Measured; what they are beyond it is the reserve's. */
-#define FIRST_STEPS_BYTES ((size_t)640 << 10)
-#define ONEDNN_BYTES      ((size_t)2560 << 10)
-/* Of code that comes in large pieces in some runs and not in others (see bands), the half: only
- * foreseen, not booked. Measured: runs take from 0.3 MiB less to 1.6 MiB more than expected. */
-#define PIECES_BYTES ((size_t)640 << 10)
+/* Pages that the first steps touch although the code is there: of other libraries, of stacks and of
+ * the C heap. Measured: what is expected, and the most. */
+#define FIRST_STEPS_BYTES ((size_t)96 << 10)
+#define FIRST_STEPS_MOST  ((size_t)384 << 10)
 /* Of the code that kernels may make at most, what they make, and keep on the C heap: measured from
  * a thirteenth to a third. */
 #define CODE_PART 12
-/* Left free in a band that is kept, for what nobody foresaw. Measured: the command takes up to
- * 0.8 MiB more than expected (tests/cli/test_held*). */
-#define LEAST_RESERVE_BYTES ((size_t)1 << 20)
-#define LARGE_PROCESS_BYTES ((size_t)24 << 20)
 
 /* 8 bytes a page, and the tables above them. */
 size_t sn_process_tables(size_t mapped_bytes) {
     return mapped_bytes / 512 + mapped_bytes / 262144 + 8192;
 }
 
-/* What threads that are not there yet bring, beside their stacks on the ledger. */
-static size_t thread_bytes(const snug_engine *e, bool openmp) {
+/* What threads that are not there yet bring, with their stacks. */
+static size_t thread_bytes(const snug_engine *e) {
     const size_t n = e->n_threads > 1 ? (size_t)e->n_threads - 1 : 0;
-    const size_t own = e->team ? 0 : n * (KERNEL_STACK_BYTES + WORKER_STACK_BYTES);
-    return own + (openmp ? n * (KERNEL_STACK_BYTES + OPENMP_STACK_BYTES) : 0);
+    return e->team ? 0 : n * (KERNEL_STACK_BYTES + SN_STACK_BOOKED);
 }
 
-/* Pages of code and libraries that nobody has touched yet. */
-static size_t page_bytes_to_come(const snug_engine *e, bool makes_code) {
-    const bool ran = e->accounts[SN_MEM_ARENA].peak_bytes > 0;
-    return (ran ? 0 : FIRST_STEPS_BYTES) + (makes_code ? ONEDNN_BYTES : 0);
-}
-
-/* Where the system puts a program moves what is expected by up to 1.2 MiB from run to run: it
- * brings in large pieces of code at once where they do not cross a boundary of 2 MiB. So bands end,
- * at 7.5, 11.5 and 15.5 MiB, where the command with its 9 to 10.5, or 13 to 14.5 before its first
- * oneDNN kernel, is far from an end and from what spare_band() may give; those of large processes,
- * at 37 and 45, where Python with its 40 to 41 is. */
-typedef struct {
-    size_t width, end; /* of each band: at a multiple of the width and so much */
-    size_t reserve;    /* above the end */
-} bands;
-
-static bands bands_of(size_t expected) {
-    static const bands small = {SN_PROCESS_BAND, (size_t)7 << 19, (size_t)2 << 20},
-                       large = {2 * SN_PROCESS_BAND, (size_t)5 << 20, (size_t)4 << 20};
-    return expected > LARGE_PROCESS_BYTES ? large : small;
-}
-
-/* The band that holds `expected`, with its reserve. The one there is stays while it has some room
- * left, and is not two bands too wide: a plan must not change because a few pages did. */
-static bool find_band(snug_engine *e, size_t expected) {
-    const bands b = bands_of(expected);
-    size_t band = 0;
-    if (!sn_size_align(expected + b.width - b.end, b.width, &band) ||
-        !sn_size_add(band, b.reserve, &band))
-        return false;
-    band -= b.width - b.end;
-    if (expected + LEAST_RESERVE_BYTES > e->process_band || band + b.width < e->process_band)
-        e->process_band = band;
-    return true;
-}
-
-/* What the band before has less, where it holds `expected` with half of its reserve; else 0. */
-static size_t spare_band(const snug_engine *e, size_t expected) {
-    const bands b = bands_of(expected);
-    return expected + b.reserve / 2 + b.width <= e->process_band ? b.width : 0;
-}
-
-/* Counted now, less what of the ledger is resident. No walk over the mappings: this is asked for
- * each plan. */
-static size_t beside_the_ledger(const snug_engine *e) {
+/* No walk over the mappings: this is asked for each plan. Under the ledger's lock. */
+size_t sn_process_beside(const snug_engine *e) {
     size_t ledger[SN_N_CATEGORIES] = {0};
     sn_process p;
-    sn_ledger_lock(e);
     (void)measure_ledger(e, ledger);
-    sn_ledger_unlock(e);
     sn_process_read(&sn_io_system, &p);
     size_t n = sn_process_counted(&p);
     for (size_t c = 0; c < SN_N_CATEGORIES; c++)
@@ -299,28 +249,30 @@ static size_t beside_the_ledger(const snug_engine *e) {
     return n;
 }
 
+_Static_assert(SN_N_SETTLED == sizeof((snug_engine *)0)->is_settled, "one for each");
+
+bool sn_process_is_settled(snug_engine *e, sn_settled what) {
+    const bool was = e->is_settled[what];
+    e->is_settled[what] = true;
+    return was;
+}
+
 snug_status sn_process_book(snug_engine *e, const sn_process_need *need, sn_process_booking *out,
                             snug_error *err) {
     malloc_trim(0);
-    const size_t now = beside_the_ledger(e);
-    const bool makes_code = need->code_bytes > 0 && e->accounts[SN_MEM_KERNELS].peak_bytes == 0;
-    const size_t fixed = sn_process_tables(need->map_bytes) + thread_bytes(e, makes_code);
-    const size_t to_come = page_bytes_to_come(e, makes_code), expected = now + to_come;
-    const size_t pieces = to_come > 0 ? PIECES_BYTES : 0;
+    sn_ledger_lock(e);
+    const size_t now = sn_process_beside(e);
+    sn_ledger_unlock(e);
+    const bool ran = e->accounts[SN_MEM_ARENA].peak_bytes > 0;
+    const size_t fixed = now + sn_process_tables(need->map_bytes) + thread_bytes(e);
+    const size_t expected = ran ? 0 : FIRST_STEPS_BYTES, most = ran ? 0 : FIRST_STEPS_MOST;
     size_t booked = 0;
-    if (!find_band(e, expected) || !sn_size_add(e->process_band, fixed, &booked) ||
-        !sn_size_add(booked, need->code_bytes, &booked))
+    if (!sn_size_add(fixed, most, &booked) || !sn_size_add(booked, need->code_bytes, &booked))
         return sn_fail(err, SNUG_E_OVERFLOW,
                        "%zu bytes of code to make exceed the address space; plan anew",
                        need->code_bytes);
     *out = (sn_process_booking){.now_bytes = now,
-                                .predicted_bytes =
-                                    expected + pieces + fixed + need->code_bytes / CODE_PART,
-                                .booked_bytes = booked,
-                                .spare_bytes = spare_band(e, expected)};
+                                .predicted_bytes = fixed + expected + need->code_bytes / CODE_PART,
+                                .booked_bytes = booked};
     return SNUG_OK;
-}
-
-void sn_process_give(snug_engine *e, size_t spare_bytes) {
-    e->process_band -= spare_bytes;
 }

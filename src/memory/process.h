@@ -19,9 +19,6 @@
 
 #include <stdint.h>
 
-/* Bookings move in steps of this, those of large processes (an interpreter's) in twice that. */
-#define SN_PROCESS_BAND ((size_t)4 << 20)
-
 /* --- sums ------------------------------------------------------------------------------------- */
 /* Zeros where the system does not say. */
 typedef struct {
@@ -83,19 +80,24 @@ typedef struct {
 typedef struct {
     size_t now_bytes;       /* counted now beside the ledger */
     size_t predicted_bytes; /* expected beside the ledger at the end of a run */
-    size_t booked_bytes;    /* in whole bands, with a reserve: to be taken off a budget */
-    size_t spare_bytes;     /* of those, what may be given back where else nothing fits: one band,
-                               if the process is near the lower end of its own */
+    size_t booked_bytes;    /* the most to expect: to be taken off a budget */
 } sn_process_booking;
 
 /* The page tables of so many bytes: at most. */
 size_t sn_process_tables(size_t mapped_bytes);
-/* Gives free chunks of the C heap back to the system first. The same program, machine, threads and
- * need give the same booking. */
+/* Gives free chunks of the C heap back to the system first. */
 SNUG_CHECKED snug_status sn_process_book(snug_engine *e, const sn_process_need *need,
                                          sn_process_booking *out, snug_error *err);
-
-/* From now on so much less is booked: spare_bytes of the last booking. */
-void sn_process_give(snug_engine *e, size_t spare_bytes);
+/* The most that was on the ledger since the last restart: what it took to plan something. */
+void sn_peak_restart(snug_engine *e);
+size_t sn_peak_since(const snug_engine *e);
+/* From now on, or no longer: nothing will run, only the budget that would do is looked for.
+ * Requests pass as long as the system has room. */
+void sn_gate_tell(snug_engine *e, bool tells);
+/* What is brought in once, before the process is measured, so that it cannot come later: the code
+ * of kernels, and of the library that makes some (kernels/cpu/cpu.h). Whether it was; from now on
+ * it is. */
+typedef enum { SN_SETTLED_CODE, SN_SETTLED_LIBRARY, SN_N_SETTLED } sn_settled;
+bool sn_process_is_settled(snug_engine *e, sn_settled what);
 
 #endif

@@ -31,5 +31,8 @@ SNUG_CHECKED snug_status sn_thread_start(snug_engine *e, const sn_thread_plan *p
 void sn_thread_join(sn_thread *t);
 /* Gives the stack back in a process that has no such thread: the child of a fork. */
 void sn_thread_forget(sn_thread *t);
+/* Whether fewer bytes than these are left of the calling thread's stack: for what calls itself as
+ * deep as the user's data say, which then answers with a status. */
+bool sn_stack_is_low(size_t bytes);
 
 #endif
