@@ -287,6 +287,9 @@ SNUG_API int snug_iterator_stages(const snug_iterator *it, snug_stage_row *rows,
 /* The most all pipelines of the engine may hold together; 0: no limit but the budget's. Depths,
  * workers and what a shuffle keeps in memory follow it. */
 SNUG_API void snug_pipeline_limit(snug_engine *engine, size_t bytes);
+/* The most that shuffles and caches keep in memory together; 0: a part of the limit above. SIZE_MAX:
+ * of what the budget has left when they begin; half of that where there is a folder for the rest. */
+SNUG_API void snug_pipeline_stores(snug_engine *engine, size_t bytes);
 
 /* Passes that take long before an element comes: "listing" files, filling the "shuffle buffer",
  * a first pass into a "cache". Those longer than after_seconds are told of, ten times a second at

@@ -126,6 +126,34 @@ SNUG_API SNUG_CHECKED snug_status snug_model_load_weights(snug_model *model, con
 /* Stateful recurrent layers begin at zeros again, as before the first batch. */
 SNUG_API SNUG_CHECKED snug_status snug_model_reset_states(snug_model *model, snug_error *err);
 
+/* --- files that are whole or not there ---------------------------------------------------------
+ */
+/* A file that the caller writes: made under a name of its own beside `path`, which no other writer
+ * has; commit syncs it, renames it to `path` and syncs the folder, so that `path` holds the old
+ * file or the whole new one, whoever writes it at the same time. Links are followed, a device or a
+ * pipe is written to itself. destroy without commit leaves nothing behind; NULL is legal. */
+typedef struct snug_file snug_file;
+SNUG_API SNUG_CHECKED snug_status snug_file_create(snug_engine *engine, const char *path,
+                                                   snug_file **out, snug_error *err);
+SNUG_API const char *snug_file_name(const snug_file *f); /* to open and write; lent */
+SNUG_API SNUG_CHECKED snug_status snug_file_commit(snug_file *f, snug_error *err);
+SNUG_API void snug_file_destroy(snug_file *f);
+
+/* The tensors of a .safetensors file, in the order of their places. The file is checked to its end
+ * before the first is read: no gap, no overlap, sizes that fit shapes (SNUG_E_FORMAT). */
+typedef struct snug_safetensors snug_safetensors;
+SNUG_API SNUG_CHECKED snug_status snug_safetensors_open(snug_engine *engine, const char *path,
+                                                        snug_safetensors **out, snug_error *err);
+SNUG_API size_t snug_safetensors_count(const snug_safetensors *file);
+/* Lent until close. SNUG_E_INVALID: there are not so many. */
+SNUG_API SNUG_CHECKED snug_status snug_safetensors_at(const snug_safetensors *file, size_t i,
+                                                      const char **name, snug_type *type,
+                                                      snug_error *err);
+/* Into a view of the same dims; floats are converted to its dtype. */
+SNUG_API SNUG_CHECKED snug_status snug_safetensors_read(snug_safetensors *file, size_t i,
+                                                        const snug_view *to, snug_error *err);
+SNUG_API void snug_safetensors_close(snug_safetensors *file); /* NULL is legal */
+
 /* --- files for people: what is in it, and arrays out ------------------------------------------ */
 /* One line per thing in a model JSON, .safetensors, .npy or idx file (also .gz). */
 SNUG_API SNUG_CHECKED snug_status snug_inspect(snug_engine *engine, const char *path, int as_json,

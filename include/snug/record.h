@@ -65,7 +65,8 @@ SNUG_API void snug_recorder_set_hooks(snug_recorder *r, const snug_recorder_hook
 
 /* Runs everything recorded so far that is wanted. */
 SNUG_API SNUG_CHECKED snug_status snug_sync(snug_recorder *r, snug_error *err);
-/* The same where an assignment waits to be run; else nothing: between steps of a loop. */
+/* The same where an assignment waits to be run, or nobody holds what was recorded; else nothing:
+ * between steps of a loop. */
 SNUG_API SNUG_CHECKED snug_status snug_boundary(snug_recorder *r, snug_error *err);
 
 /* With a GPU (snug_device before the recorder is made) what is recorded runs there, and tensors and
@@ -109,8 +110,15 @@ typedef struct {
 } snug_recorder_info;
 /* Bytes of dropped results that wait for the next run's go back first: what is told is held. */
 SNUG_API void snug_recorder_tell(snug_recorder *r, snug_recorder_info *out);
-/* Gives plans that are not running back, and the arena. */
+/* Gives plans that are not running back, and the arena; nothing while a plan runs. */
 SNUG_API void snug_recorder_trim(snug_recorder *r);
+/* What plans leave of the budget from now on: bytes for what the caller will make beside them, and
+ * room for n more plans like the next one, each of which takes its part of that when it is made;
+ * -1: as many as were left. */
+SNUG_API void snug_recorder_reserve(snug_recorder *r, size_t bytes, int n_plans);
+/* Of an optimizer that has not been used yet: so many slots of each variable's size are to come.
+ * While a tape records, plans leave room for them; 0 from the first update on. */
+SNUG_API void snug_recorder_expect(snug_recorder *r, int n_slots);
 
 /* --- tensors ---------------------------------------------------------------------------------- */
 SNUG_API void snug_tensor_hold(snug_tensor *t);
@@ -149,12 +157,20 @@ SNUG_API SNUG_CHECKED snug_status snug_tensor_random(snug_recorder *r, const snu
 /* Starts the sequence of keys anew; and the next key of it, for who draws by snug_record_op. */
 SNUG_API void snug_recorder_seed(snug_recorder *r, uint64_t seed);
 SNUG_API int64_t snug_recorder_draw(snug_recorder *r);
+/* Where the sequence stands: its seed and how many keys were drawn; and back to such a place, for a
+ * run that goes on where another one stopped. */
+SNUG_API void snug_recorder_tell_random(const snug_recorder *r, uint64_t *seed, uint64_t *n_draws);
+SNUG_API void snug_recorder_set_random(snug_recorder *r, uint64_t seed, uint64_t n_draws);
 
 /* Whether reading it would run nothing. */
 SNUG_API int snug_tensor_is_ready(const snug_tensor *t);
 /* Copies all bytes out; runs what is recorded where they are not there yet. */
 SNUG_API SNUG_CHECKED snug_status snug_tensor_read(snug_tensor *t, void *to, size_t bytes,
                                                    snug_error *err);
+/* The same of n elements from number `first` on, in the order of rows; of draws and fills only
+ * these are made. */
+SNUG_API SNUG_CHECKED snug_status snug_tensor_read_part(snug_tensor *t, int64_t first, int64_t n,
+                                                        void *to, snug_error *err);
 /* Lends the bytes, read-only, until as many unpins: pinned bytes are never moved or written. */
 SNUG_API SNUG_CHECKED snug_status snug_tensor_pin(snug_tensor *t, snug_view *out, snug_error *err);
 SNUG_API void snug_tensor_unpin(snug_tensor *t);

@@ -33,6 +33,8 @@ typedef struct {
                   than the plan */
     size_t pipeline_bytes; /* that input pipelines may hold beside the step; 0: what those at work
                               may (snug_pipeline_limit) */
+    snug_dataset *dataset; /* instead: pipelines that this one needs, whose first batch is asked
+                              for, as by fit; NULL: none */
     /* Training: what fit will be given beside x and y. */
     const char *class_weight; /* as in snug_fit_options */
     int n_sample_weights;

@@ -153,6 +153,7 @@ snug_status sn_bind_steps(sn_session *s, snug_error *err) {
             b.n_executions++;
         }
     }
+    s->undo_end = sn_undo_end(s);
     return make_fixups(s, err);
 }
 

@@ -41,6 +41,7 @@ SNUG_CHECKED snug_status sn_state_add(sn_state *s, const sn_home *home, uint32_t
 uint32_t sn_state_count(const sn_state *s);
 const sn_home *sn_state_home(const sn_state *s, uint32_t id);
 size_t sn_state_bytes(const sn_state *s); /* of all homes, allocated or not */
+size_t sn_state_held(const sn_state *s);  /* on the ledger, of homes that have a block */
 /* Makes the bytes when they are not there yet. Those of a spilled home are not in memory:
  * SNUG_E_INVALID. Of a home on a GPU it is a copy, which the next run takes back: lent until then.
  */
@@ -77,8 +78,9 @@ bool sn_state_torn(const sn_state *s);
 void sn_state_tear(sn_state *s);
 void sn_state_mend(sn_state *s);
 
-/* Device memory that a run of the plan may take beside its own: libraries, captured runs. */
-size_t sn_gpu_reserve(const sn_plan *plan);
+/* Device memory that a run of the plan may take beside its own: libraries, captured runs. d: less
+ * what libraries have taken there already; NULL: they have taken nothing yet. */
+size_t sn_gpu_reserve(const sn_gpu_device *d, const sn_plan *plan);
 /* That a captured run would hold, about; 0: too many, the plan's runs are not captured. */
 size_t sn_gpu_kernels(const sn_plan *plan);
 
@@ -93,6 +95,8 @@ typedef struct {
     bool poison_set;
     const char *spill_folder; /* for files and homes that plans spill; lent; NULL: they may not */
     bool alone;               /* kernels run on the calling thread alone */
+    bool gives; /* idle arenas may be taken for others of the engine: outputs are not looked at
+                   after that, and prepare is called before each use (sn_executor_is_ready) */
 } sn_executor_options;
 
 /* devices (copied) are those the plans name; two descriptions of the host may pose as two devices.
@@ -109,6 +113,12 @@ SNUG_CHECKED snug_status sn_executor_add(sn_executor *x, const sn_plan *plan, sn
 /* Takes a plan out again; the arena keeps its size until the next prepare that needs another. */
 void sn_executor_remove(sn_executor *x, sn_session *s);
 SNUG_CHECKED snug_status sn_executor_prepare(sn_executor *x, snug_error *err);
+/* What other executors of the engine would give where it has no room; between use and unuse the
+ * arenas of this one are not theirs to take. */
+size_t sn_executor_others(const sn_executor *x);
+void sn_executor_use(sn_executor *x);
+void sn_executor_unuse(sn_executor *x);
+bool sn_executor_is_ready(const sn_executor *x);
 /* Gives the arenas back; the next prepare makes those that the plans there are then need. */
 void sn_executor_forget(sn_executor *x);
 /* Arena of a memory of the plan's numbering, for tests and reports. */
@@ -130,6 +140,8 @@ void sn_session_bind_variable(sn_session *s, sn_var var, void *data);
 void sn_session_bind_value(sn_session *s, sn_value v, void *data);
 /* Whether the plan touches the variable: one that it does not need not be bound. */
 bool sn_session_uses(const sn_session *s, sn_var var);
+/* What the session of a plan takes of memory, about. */
+size_t sn_session_bytes(const sn_plan *p);
 bool sn_session_is_ready(const sn_session *s); /* no prepare is needed before a run */
 void sn_session_set_real(sn_session *s, sn_param p, double v);
 void sn_session_set_key(sn_session *s, sn_param p, int64_t v);

@@ -13,6 +13,35 @@
 #include <stdio.h>
 #include <string.h>
 
+static size_t idle_bytes(const sn_idle *i) {
+    const sn_executor *x = (const sn_executor *)i;
+    size_t sum = 0;
+    for (uint32_t m = 0; m < SN_MAX_MEMORIES; m++)
+        sum += x->arenas[m].booked_bytes;
+    return sum;
+}
+
+static void give_idle(sn_idle *i) {
+    sn_executor_forget((sn_executor *)i);
+}
+
+size_t sn_executor_others(const sn_executor *x) {
+    return x->gpu ? 0 : sn_idle_bytes(x->engine, &x->idle);
+}
+
+void sn_executor_use(sn_executor *x) {
+    x->idle.busy++;
+    x->idle.thread = pthread_self();
+}
+
+void sn_executor_unuse(sn_executor *x) {
+    x->idle.busy--;
+}
+
+bool sn_executor_is_ready(const sn_executor *x) {
+    return x->prepared;
+}
+
 snug_status sn_executor_create(snug_engine *e, sn_state *state, const sn_device *const *devices,
                                int n_devices, const sn_executor_options *o, sn_executor **out,
                                snug_error *err) {
@@ -37,6 +66,10 @@ snug_status sn_executor_create(snug_engine *e, sn_state *state, const sn_device 
     }
     if (o)
         x->options = *o;
+    x->idle.bytes = idle_bytes;
+    x->idle.give = give_idle;
+    if (x->options.gives)
+        sn_idle_join(e, &x->idle);
     *out = x;
     return SNUG_OK;
 }
@@ -63,6 +96,8 @@ void sn_executor_remove(sn_executor *x, sn_session *s) {
 void sn_executor_destroy(sn_executor *x) {
     if (!x)
         return;
+    if (x->options.gives)
+        sn_idle_leave(x->engine, &x->idle);
     sn_crew_stop(&x->crew);
     if (x->holds_team)
         sn_team_drop(x->engine);
@@ -240,11 +275,20 @@ static snug_status hold_team(sn_executor *x, snug_error *err) {
     return SNUG_OK;
 }
 
-static snug_status make_host(sn_executor *x, uint32_t lanes, snug_error *err) {
+static snug_status try_host(sn_executor *x, snug_error *err) {
     for (const sn_session *s = x->first; s; s = s->next)
         SNUG_TRY(make_homes(s, err));
     for (uint32_t m = SN_MEM_FIRST_ARENA; m < SN_MAX_MEMORIES; m++)
         SNUG_TRY(make_arena(x, m, err));
+    return SNUG_OK;
+}
+
+/* Plans count idle arenas of others as free: here they are taken, if need be. */
+static snug_status make_host(sn_executor *x, uint32_t lanes, snug_error *err) {
+    snug_status status = try_host(x, err);
+    if ((status == SNUG_E_BUDGET || status == SNUG_E_MEMORY) && sn_idle_give(x->engine, &x->idle))
+        status = try_host(x, err);
+    SNUG_TRY(status);
     return sn_crew_start(&x->crew, x->engine, lanes, err);
 }
 

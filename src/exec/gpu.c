@@ -103,6 +103,8 @@ static snug_status load_plugin(const char *path, void **library, const sn_gpu_ap
 }
 
 int snug_device_count(const char *plugin, char *why, size_t size) {
+    if (!(why || size == 0))
+        return 0;
     void *library;
     const sn_gpu_api *api;
     snug_error err;
@@ -179,6 +181,7 @@ static snug_status check_context(sn_gpu_device *g, snug_error *err) {
     sn_gpu_facts facts;
     char have[24], need[24];
     SNUG_TRY(g->api->facts(g->gpu, &facts, err));
+    g->first_context = facts.context_bytes;
     if (g->budget_bytes == 0 || facts.context_bytes < g->budget_bytes)
         return SNUG_OK;
     return sn_fail(err, SNUG_E_BUDGET,
@@ -332,6 +335,8 @@ static snug_status room_now(sn_gpu_device *d, size_t *bytes, size_t *granule, sn
     sn_gpu_facts f;
     SNUG_TRY(d->api->facts(d->gpu, &f, err));
     const size_t taken = f.context_bytes + f.held_bytes;
+    const size_t known = d->first_context + d->captured_bytes;
+    d->loaded_bytes = f.context_bytes > known ? f.context_bytes - known : 0;
     const size_t left = d->budget_bytes > taken ? d->budget_bytes - taken : 0;
     *bytes = d->budget_bytes > 0 && left < f.free_bytes ? left : f.free_bytes;
     *granule = f.granule_bytes;

@@ -33,6 +33,9 @@ typedef struct sn_gpu_device {
     void *pieces;             /* pinned, for sn_gpu_send_beside; NULL: none yet */
     bool one_by_one;          /* no run is captured: SNUG_CUDA_GRAPHS=0 */
     bool has_guard;           /* a run with a guard was captured: what that takes once is taken */
+    size_t first_context;     /* bytes, when it was opened */
+    size_t loaded_bytes;      /* that it grew by since, but for captured runs: libraries' code */
+    size_t captured_bytes;    /* that captured runs took, now or before */
     size_t room_bytes;        /* as the driver last told; asking it takes as long as a small run */
     int64_t room_ms;          /* when; 0: something was taken or given since */
 } sn_gpu_device;

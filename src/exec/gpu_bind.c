@@ -76,7 +76,29 @@ bool sn_gpu_has_capture_room(sn_gpu_device *d, const sn_plan *plan) {
     return n > 0 && sn_gpu_has_beside(d, CAPTURE_BYTES + guard + n * KERNEL_BYTES);
 }
 
-size_t sn_gpu_reserve(const sn_plan *plan) {
+size_t sn_gpu_capture_room(sn_gpu_device *d, const sn_plan *plan) {
+    const size_t guard = !d->has_guard && is_guarded(plan) ? GUARD_BYTES : 0;
+    size_t room;
+    d->room_ms = 0; /* libraries may have loaded code since it was looked at */
+    if (sn_gpu_room(d, &room, NULL) != SNUG_OK || d->room_bytes < CAPTURE_BYTES + guard)
+        return 0;
+    return d->room_bytes - CAPTURE_BYTES - guard;
+}
+
+/* What the context grew by meanwhile is the run's, not libraries'. */
+void sn_gpu_note_capture(sn_gpu_device *d) {
+    const size_t loaded = d->loaded_bytes;
+    size_t room;
+    d->room_ms = 0;
+    if (sn_gpu_room(d, &room, NULL) == SNUG_OK && d->loaded_bytes > loaded) {
+        d->captured_bytes += d->loaded_bytes - loaded;
+        d->loaded_bytes = loaded;
+    }
+}
+
+size_t sn_gpu_reserve(const sn_gpu_device *d, const sn_plan *plan) {
+    const size_t loaded = d ? d->loaded_bytes : 0;
+    const bool has_guard = d && d->has_guard;
     const size_t capture =
         CAPTURE_BYTES + sn_graph_n_nodes(plan->graph) * NODE_KERNELS * KERNEL_BYTES;
     bool library = false;
@@ -84,7 +106,8 @@ size_t sn_gpu_reserve(const sn_plan *plan) {
         library =
             library || (plan->steps[i].kind == SN_STEP_RUN && is_library(plan->steps[i].impl));
     return (capture < MOST_CAPTURE ? capture : MOST_CAPTURE) +
-           (is_guarded(plan) ? GUARD_BYTES : 0) + (library ? LIBRARY_BYTES : 0);
+           (!has_guard && is_guarded(plan) ? GUARD_BYTES : 0) +
+           (library && loaded < LIBRARY_BYTES ? LIBRARY_BYTES - loaded : 0);
 }
 
 /* --- measuring -------------------------------------------------------------------------------- */
@@ -366,7 +389,7 @@ static void make_feeds(sn_executor *x) {
     size_t bytes = 0, reserve = 0, room;
     for (const sn_session *s = x->first; s; s = s->next) {
         bytes = s->gpu.wants_next ? larger(bytes, 2 * s->gpu.staged_bytes) : bytes;
-        reserve = larger(reserve, sn_gpu_reserve(s->plan));
+        reserve = larger(reserve, sn_gpu_reserve(NULL, s->plan));
     }
     if (bytes == 0 || sn_gpu_room(x->gpu, &room, NULL) != SNUG_OK || room < reserve + bytes)
         return;

@@ -356,10 +356,14 @@ snug_status sn_gpu_captured(sn_session *s, bool ok, snug_error *err) {
     const sn_gpu_device *d = s->executor->gpu;
     const bool open = s->gpu.capturing;
     s->gpu.capturing = false;
-    const snug_status status = open ? d->api->captured(d->gpu, &s->gpu.now->graph, err) : SNUG_OK;
+    const size_t room = open ? sn_gpu_capture_room(s->executor->gpu, s->plan) : 0;
+    const snug_status status =
+        open ? d->api->captured(d->gpu, room, &s->gpu.now->graph, err) : SNUG_OK;
     if (!ok || status != SNUG_OK) {
         sn_gpu_drop_graphs(s);
         s->gpu.never = true;
+    } else if (open) {
+        sn_gpu_note_capture(s->executor->gpu);
     }
     s->executor->gpu->has_guard = s->executor->gpu->has_guard || s->gpu.now->guarded;
     return status;

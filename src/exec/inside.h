@@ -18,6 +18,7 @@
 #define SN_EXEC_INSIDE_H
 
 #include "exec/exec.h"
+#include "memory/idle.h"
 #include "memory/thread.h"
 
 #include <sys/types.h>
@@ -156,6 +157,9 @@ struct sn_session {
     uint64_t n_done; /* executions over */
     uint64_t *done;  /* executions over, by step */
     bool wrote_state;
+    uint32_t undo_end; /* steps whose writes can be taken back (undo.c); 0: none need be */
+    void *undo;        /* what they wrote over, in this run; or NULL */
+    size_t undo_bytes;
     snug_status status; /* of the failed step that stands first in the plan */
     uint32_t failed_step;
     snug_error error;
@@ -181,6 +185,7 @@ typedef struct {
 } sn_gpu_side;
 
 struct sn_executor {
+    sn_idle idle; /* first member; joined where options.gives is set */
     snug_engine *engine;
     sn_state *state;
     sn_cpu_device devices[SN_MAX_DEVICES]; /* copies; of a GPU the host's that helps it out */
@@ -240,6 +245,12 @@ bool sn_files_fit(const sn_session *s);
 SNUG_CHECKED snug_status sn_bind_steps(sn_session *s, snug_error *err);
 /* An update of a copy is none yet: it counts when it is copied back. */
 bool sn_writes_state(const sn_graph *g, const sn_step *step);
+
+/* --- undo.c: writes of variables taken back --------------------------------------------------- */
+uint32_t sn_undo_end(const sn_session *s); /* of a bound session: its undo_end */
+void sn_undo_begin(sn_session *s);         /* before the first step of a run */
+bool sn_undo_restore(sn_session *s);       /* after a failure: whether all is as it was */
+void sn_undo_clear(sn_session *s);         /* at the end of the run */
 /* Prepares the kernels that are not prepared yet. */
 SNUG_CHECKED snug_status sn_bind_kernels(sn_session *s, snug_error *err);
 void sn_bind_release(sn_session *s);
@@ -333,6 +344,9 @@ SNUG_CHECKED snug_status sn_gpu_before_writes(sn_session *s, snug_error *err);
 /* Outputs come back. */
 SNUG_CHECKED snug_status sn_gpu_end(sn_session *s, snug_error *err);
 bool sn_gpu_has_capture_room(sn_gpu_device *d, const sn_plan *plan);
+/* What a captured run may take there, beside what every one takes. */
+size_t sn_gpu_capture_room(sn_gpu_device *d, const sn_plan *plan);
+void sn_gpu_note_capture(sn_gpu_device *d); /* one was made, after that */
 bool sn_gpu_may_capture(sn_session *s);
 SNUG_CHECKED snug_status sn_gpu_capture(sn_session *s, snug_error *err);
 /* ok: all steps were given; else what was captured is dropped. */

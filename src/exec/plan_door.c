@@ -60,6 +60,7 @@ static snug_status fill_plan(snug_plan *p, const snug_graph *graph, const snug_p
 
 snug_status snug_plan_build(snug_engine *engine, const snug_graph *graph,
                             const snug_plan_options *options, snug_plan **out, snug_error *err) {
+    SNUG_NEEDS(err, engine && graph && out);
     void *block;
     SNUG_TRY(sn_alloc_zero(engine, SN_MEM_PLAN, sizeof(snug_plan), &block, err));
     snug_plan *p = block;
@@ -73,6 +74,8 @@ snug_status snug_plan_build(snug_engine *engine, const snug_graph *graph,
 }
 
 void snug_plan_summarise(const snug_plan *p, snug_plan_summary *out) {
+    if (!(p && out))
+        return;
     const sn_plan_memory *arena = &p->plan->memories[SN_MEM_FIRST_ARENA];
     const double bound = (double)arena->lower_bound_bytes;
     sn_plan_categories at;
@@ -98,5 +101,6 @@ void snug_plan_summarise(const snug_plan *p, snug_plan_summary *out) {
 }
 
 snug_status snug_plan_print(const snug_plan *p, const snug_writer *out, snug_error *err) {
+    SNUG_NEEDS(err, p && out);
     return sn_plan_print(p->plan, out, err);
 }

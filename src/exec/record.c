@@ -97,7 +97,7 @@ void sn_recording_destroy(sn_recording *rec) {
         return;
     }
     rec->n_values = rec->n_nodes = rec->n_kept = rec->n_asked = rec->n_hosts = 0;
-    rec->n_brought = 0;
+    rec->n_brought = rec->looked = 0;
     rec->n_again = 0;
     rec->held_bytes = 0;
     rec->has_effects = rec->on_host = false;
@@ -165,15 +165,21 @@ bool sn_recording_stands(const sn_recording *rec, const snug_tensor *t) {
     return t->state == SN_READY && leaf->storage == t->storage && leaf->offset == t->offset;
 }
 
+/* The graph has an input where there is a leaf, and none more when this fails. */
 static snug_status add_leaf(sn_recording *rec, const snug_type *type, sn_leaf leaf, sn_value *out,
                             snug_error *err) {
     char name[16];
+    const sn_graph_mark mark = sn_graph_mark_now(rec->graph);
     SNUG_TRY(GROW(rec, leaf, rec->n_leaf + 1, err));
     snprintf(name, sizeof name, "x%zu", rec->n_leaf);
-    SNUG_TRY(sn_graph_input(rec->graph, name, type, out, err));
-    SNUG_TRY(sn_recording_cover(rec, err));
-    rec->leaf[rec->n_leaf++] = leaf;
-    return SNUG_OK;
+    snug_status status = sn_graph_input(rec->graph, name, type, out, err);
+    if (status == SNUG_OK)
+        status = sn_recording_cover(rec, err);
+    if (status == SNUG_OK)
+        rec->leaf[rec->n_leaf++] = leaf;
+    else
+        sn_graph_go_back(rec->graph, &mark);
+    return status;
 }
 
 snug_status sn_recording_bytes(sn_recording *rec, const snug_type *type, sn_storage *s,
@@ -187,13 +193,8 @@ snug_status sn_recording_bytes(sn_recording *rec, const snug_type *type, sn_stor
 snug_status sn_recording_stand_in(sn_recording *rec, sn_value value, sn_storage *s, sn_value *leaf,
                                   snug_error *err) {
     const snug_type type = *sn_graph_type(rec->graph, value);
-    const sn_graph_mark mark = sn_graph_mark_now(rec->graph);
     SNUG_TRY(GROW(rec, kept, rec->n_kept + 1, err));
-    const snug_status status = sn_recording_bytes(rec, &type, s, 0, leaf, err);
-    if (status != SNUG_OK) {
-        sn_graph_go_back(rec->graph, &mark);
-        return status;
-    }
+    SNUG_TRY(sn_recording_bytes(rec, &type, s, 0, leaf, err));
     rec->leaf[rec->n_leaf - 1].id = ++rec->r->serial;
     rec->tapes[leaf->i] = rec->tapes[value.i];
     rec->kept[rec->n_kept++] = (sn_kept){value, *leaf};
@@ -202,13 +203,8 @@ snug_status sn_recording_stand_in(sn_recording *rec, sn_value value, sn_storage 
 
 snug_status sn_recording_version(sn_recording *rec, snug_tensor *t, sn_storage *s,
                                  snug_error *err) {
-    const sn_graph_mark mark = sn_graph_mark_now(rec->graph);
     sn_value leaf;
-    const snug_status status = sn_recording_bytes(rec, &t->type, s, 0, &leaf, err);
-    if (status != SNUG_OK) {
-        sn_graph_go_back(rec->graph, &mark);
-        return status;
-    }
+    SNUG_TRY(sn_recording_bytes(rec, &t->type, s, 0, &leaf, err));
     sn_variable_use(t->variable);
     rec->leaf[rec->n_leaf - 1].variable = t->variable;
     rec->leaf[rec->n_leaf - 1].id = t->id = ++rec->r->serial;
@@ -572,11 +568,17 @@ static void note_asked(sn_record_call *c, sn_asked a) {
 }
 
 int64_t snug_recorder_draw(snug_recorder *r) {
-    return (int64_t)(sn_rng_key(r->seed, ++r->n_draws) >> 1);
+    return r ? (int64_t)(sn_rng_key(r->seed, ++r->n_draws) >> 1) : 0;
 }
 
+/* In a trace the key only stands in for those that its calls will draw: it uses up none of the
+ * sequence, so that a run that goes on in another process, and traces again, draws the same keys.
+ */
 int64_t sn_record_draw(sn_record_call *c) {
+    const uint64_t n_draws = c->r->n_draws;
     const int64_t slot = sn_record_key(c, snug_recorder_draw(c->r));
+    if (c->r->now->outer)
+        c->r->n_draws = n_draws;
     note_asked(c, (sn_asked){.slot = (uint32_t)slot, .host = UINT32_MAX});
     return slot;
 }
@@ -617,9 +619,22 @@ void sn_record_tell(sn_record_call *c, const sn_host *host) {
         note_asked(c, (sn_asked){.slot = UINT32_MAX, .host = host_index(c, host), .which = -1});
 }
 
-void snug_recorder_seed(snug_recorder *r, uint64_t seed) {
+void snug_recorder_tell_random(const snug_recorder *r, uint64_t *seed, uint64_t *n_draws) {
+    if (!(r && seed && n_draws))
+        return;
+    *seed = r->seed;
+    *n_draws = r->n_draws;
+}
+
+void snug_recorder_set_random(snug_recorder *r, uint64_t seed, uint64_t n_draws) {
+    if (!r)
+        return;
     r->seed = seed;
-    r->n_draws = 0;
+    r->n_draws = n_draws;
+}
+
+void snug_recorder_seed(snug_recorder *r, uint64_t seed) {
+    snug_recorder_set_random(r, seed, 0);
 }
 
 /* --- the recorder ----------------------------------------------------------------------------- */
@@ -627,8 +642,8 @@ static snug_status fill_recorder(snug_recorder *r, snug_error *err) {
     const sn_device *device = &r->device.device;
     sn_cpu_device_of(r->engine, &r->device);
     SNUG_TRY(sn_state_create(r->engine, &r->state, err));
-    const sn_executor_options o = {.spill_folder = sn_engine_spill_folder(r->engine),
-                                   .alone = r->worker};
+    const sn_executor_options o = {
+        .spill_folder = sn_engine_spill_folder(r->engine), .alone = r->worker, .gives = !r->worker};
     SNUG_TRY(sn_executor_create(r->engine, r->state, &device, 1, &o, &r->executor, err));
     r->card = r->worker ? NULL : sn_engine_gpu(r->engine);
     if (r->card) {
@@ -680,6 +695,7 @@ static snug_status create(snug_engine *engine, bool worker, snug_recorder **out,
 }
 
 snug_status snug_recorder_create(snug_engine *engine, snug_recorder **out, snug_error *err) {
+    SNUG_NEEDS(err, engine && out);
     return create(engine, false, out, err);
 }
 
@@ -709,23 +725,44 @@ void snug_recorder_destroy(snug_recorder *r) {
 }
 
 snug_engine *snug_recorder_engine(const snug_recorder *r) {
-    return r->engine;
+    return r ? r->engine : NULL;
 }
 
 void snug_recorder_set_site(snug_recorder *r, uint64_t site) {
-    r->site = site;
+    if (r)
+        r->site = site;
 }
 
 void snug_recorder_set_hooks(snug_recorder *r, const snug_recorder_hooks *hooks) {
+    if (!(r && hooks))
+        return;
     r->hooks = *hooks;
 }
 
 snug_status snug_sync(snug_recorder *r, snug_error *err) {
+    SNUG_NEEDS(err, r);
     return sn_seat_flush_all(r, err);
 }
 
+/* Whether nobody can ask for what was recorded any more, but for fills and draws, which stay
+ * recipes: as after calls that failed, whose nodes would stay until the next read. Looked at each
+ * time that there are twice as many. */
+static bool is_forgotten(sn_recording *rec) {
+    enum { FEW = 64 };
+    if (rec->n_values < FEW || rec->n_values < 2 * rec->looked || sn_tapes_open(rec->r) != 0)
+        return false;
+    rec->looked = rec->n_values;
+    sn_recipe recipe;
+    for (uint32_t v = 0; v < rec->n_values; v++)
+        if (rec->handle[v] && !sn_recording_recipe(rec, (sn_value){v}, &recipe))
+            return false;
+    return true;
+}
+
 snug_status snug_boundary(snug_recorder *r, snug_error *err) {
-    return r->now == r->main && r->main->has_effects ? sn_flush(r, err) : SNUG_OK;
+    SNUG_NEEDS(err, r);
+    const bool ends = r->now == r->main && (r->main->has_effects || is_forgotten(r->main));
+    return ends ? sn_flush(r, err) : SNUG_OK;
 }
 
 /* Of leaves that only recordings hold, brought there for tapes. */
@@ -741,6 +778,8 @@ static size_t tape_bytes(const snug_recorder *r) {
 }
 
 void snug_recorder_tell(snug_recorder *r, snug_recorder_info *out) {
+    if (!(r && out))
+        return;
     sn_storage_free_left(r);
     *out = r->info;
     out->tape_bytes = tape_bytes(r);

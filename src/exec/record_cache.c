@@ -4,25 +4,35 @@
  * entry, comparing them proves it. Values of parameters, addresses and contents are not in it; how
  * much room there is, is compared.
  *
- * A plan for a limit is taken where it fits the room there is now; so what runs depends on
- * structure and room, never on what ran before. */
+ * A plan for a limit is taken as long as it fits the room there is now, unless so much room has
+ * come that a faster one could be had. Room breathes, as an interpreter does: plans are made for
+ * whole steps of it, so that equal programs get equal plans, and for all of it where a step is too
+ * much. Plans that no longer fit go: the arena is as large as the largest there is. */
 #include "exec/recording.h"
 
+#include "base/bytes.h"
 #include "base/size.h"
-#include "memory/process.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
 
 #define MAX_ENTRIES 256
 #define MIB         ((size_t)1 << 20)
-#define ROOM_BAND   (4 * MIB)
+#define ROOM_STEP   (MIB / 4)
+/* What equal runs of an interpreter differ by, an arena of its objects: told with the smallest
+ * budget, not kept. */
+#define BREATH (MIB + MIB / 4)
 /* On a card blocks are whole granules: of parameters, and of a chunk for small results. */
 #define GRANULE    (2 * MIB)
 #define CARD_BOOKS (2 * GRANULE)
 /* Of a step of a plan and of the session that runs it. */
 #define STEP_BYTES 1536
+/* Of a node of a recording: of its graph, its plan and its session. */
+#define NODE_BYTES ((size_t)2560)
+/* Of its limit, what a plan's room may grow before another plan is looked for. */
+#define GROWTH_PART 8
 /* From so many weights on a dense layer's gradient is worth not having. */
 #define WIDE_WEIGHTS (INT64_C(1) << 20)
 
@@ -135,6 +145,17 @@ void sn_cache_clear(snug_recorder *r) {
     r->n_entries = 0;
 }
 
+void sn_cache_drop(snug_recorder *r, sn_entry *entry) {
+    sn_entry **link = &r->entries;
+    while (*link && *link != entry)
+        link = &(*link)->next;
+    if (!*link)
+        return;
+    *link = entry->next;
+    r->n_entries--;
+    destroy_entry(r, entry);
+}
+
 void sn_cache_keep(snug_recorder *r, const sn_entry *only) {
     for (sn_entry **link = &r->entries; *link;) {
         sn_entry *e = *link;
@@ -164,41 +185,48 @@ static size_t in_granules(size_t bytes) {
     return (bytes + GRANULE - 1) / GRANULE * GRANULE;
 }
 
-/* What the ledger holds beside the arena. */
+/* What the ledger holds beside the arena and idle ones. */
 static size_t held_bytes(const snug_recorder *r) {
-    return snug_engine_bytes(r->engine) - sn_executor_arena(r->executor, SN_MEM_FIRST_ARENA).bytes;
+    return snug_engine_bytes(r->engine) - sn_executor_arena(r->executor, SN_MEM_FIRST_ARENA).bytes -
+           sn_executor_others(r->executor);
 }
 
-/* Bytes an arena may have when `extra` more are taken first; 0: no limit. In bands, so that the
- * same program gets the same plans. */
-static snug_status find_room(snug_recorder *r, size_t extra, size_t *room, snug_error *err) {
+/* What an update at the end of this step will take for slots. */
+static size_t slots_of(const snug_recorder *r) {
+    return r->active_tapes ? (size_t)r->slots_to_come * r->weight_bytes : 0;
+}
+
+/* What the plans that will follow take, and what the caller wants left. */
+static size_t reserve_of(const snug_recorder *r, const sn_recording *rec) {
+    const size_t plans = r->plans_to_come > 1 ? (size_t)r->plans_to_come - 1 : 0;
+    return r->reserve_bytes + plans * rec->n_nodes * NODE_BYTES + slots_of(r);
+}
+
+/* Bytes an arena may have when `extra` more are taken first; 0: no limit. */
+static snug_status find_room(snug_recorder *r, const sn_recording *rec, size_t extra, size_t *room,
+                             snug_error *err) {
     const size_t budget = snug_budget_bytes(r->engine);
-    sn_process_booking booking;
+    sn_share_need need = {.books = held_bytes(r) + reserve_of(r, rec)};
     *room = 0;
     if (budget == 0)
         return SNUG_OK;
-    SNUG_TRY(sn_process_book(r->engine, &(sn_process_need){0}, &booking, err));
-    size_t taken = booking.booked_bytes + sn_process_tables(budget) + held_bytes(r);
-    if (!sn_size_add(taken, extra, &taken))
+    if (!sn_size_add(need.books, extra, &need.books))
         return sn_fail(err, SNUG_E_OVERFLOW, "the results of this step exceed the address space");
-    r->taken_bytes = taken;
-    if (taken >= budget) {
-        *room = 1;
-        return SNUG_OK;
-    }
-    *room = budget - taken;
-    *room = *room > ROOM_BAND ? *room / ROOM_BAND * ROOM_BAND : *room;
+    SNUG_TRY(sn_share_find(r->engine, budget, &need, &r->share, err));
+    *room = r->share.arena > 0 ? r->share.arena : 1;
     return SNUG_OK;
 }
 
 /* The same of the card: beside what is held there, parameters and what captured runs take. Without
  * a budget it is what is free now. */
-static snug_status find_card_room(snug_recorder *r, size_t extra, size_t *room, snug_error *err) {
+static snug_status find_card_room(snug_recorder *r, const sn_recording *rec, size_t extra,
+                                  size_t *room, snug_error *err) {
+    (void)rec;
     const size_t arena = sn_executor_arena(r->there, SN_MEM_FIRST_ARENA).bytes;
     size_t left, taken;
     SNUG_TRY(sn_gpu_room(r->card, &left, err));
     left += in_granules(arena);
-    if (!sn_size_add(extra, CARD_BOOKS, &taken) || taken > SIZE_MAX / 2)
+    if (!sn_size_add(extra, CARD_BOOKS + slots_of(r), &taken) || taken > SIZE_MAX / 2)
         return sn_fail(err, SNUG_E_OVERFLOW, "the results of this step exceed the address space");
     r->taken_bytes = taken;
     r->card_left_bytes = left;
@@ -231,23 +259,23 @@ static const char *largest(const sn_recording *rec, char *text, size_t size) {
 
 static snug_status refuse(const snug_recorder *r, const sn_recording *rec,
                           const sn_plan_floor *floor, size_t extra, snug_error *err) {
-    const size_t budget = snug_budget_bytes(r->engine), left = budget - r->taken_bytes;
-    const size_t arena_bytes = (floor->bytes + ROOM_BAND - 1) / ROOM_BAND * ROOM_BAND;
-    const size_t tables = sn_process_tables(r->taken_bytes + arena_bytes);
-    const size_t least = (r->taken_bytes + arena_bytes + tables + MIB - 1) / MIB * MIB;
+    const sn_share *share = &r->share;
+    const size_t breath = r->hooks.collect ? BREATH : 0;
+    const size_t least = sn_share_budget(share, floor->bytes + breath);
+    const size_t taken = share->budget - share->arena + share->missing;
     char have[24], need[24], arena[24], outputs[24], held[24], rest[24], value[320];
     return sn_fail(
         err, SNUG_E_BUDGET,
         "out of memory: this step (its largest value: %s) needs %s beside %s for its results; %s "
-        "of "
-        "the budget of %s is left, %s is held by tensors, variables and plans. The smallest budget "
-        "for it is %s; or use a smaller batch, drop tensors that are no longer needed",
+        "of the budget of %s is left, %s is held by tensors, variables and plans. The smallest "
+        "budget for it is %s; or use a smaller batch, drop tensors that are no longer needed",
         largest(rec, value, sizeof value), snug_bytes_print(floor->bytes, arena, sizeof arena),
         snug_bytes_print(extra, outputs, sizeof outputs),
-        snug_bytes_print(r->taken_bytes - extra < budget ? left + extra : 0, rest, sizeof rest),
-        snug_bytes_print(budget, have, sizeof have),
+        snug_bytes_print(taken < share->budget + extra ? share->budget + extra - taken : 0, rest,
+                         sizeof rest),
+        snug_bytes_print(share->budget, have, sizeof have),
         snug_bytes_print(held_bytes(r), held, sizeof held),
-        snug_bytes_print(least, need, sizeof need));
+        sn_bytes_print_up(least, need, sizeof need));
 }
 
 static snug_status refuse_there(const snug_recorder *r, const sn_recording *rec,
@@ -289,9 +317,10 @@ static snug_status fuse_again(const sn_recording *rec, const sn_fuse_options *fu
     return sn_graph_fuse_with(rec->graph, fuse, &e->graph, err);
 }
 
-/* A wide dense layer's gradient inside its update, where the whole step then needs no slices. */
+/* A wide dense layer's gradient inside its update, where the whole step then needs no slices.
+ * *need: what that takes, where there is such a plan. */
 static snug_status plan_wide(snug_recorder *r, const sn_recording *rec, const sn_plan_options *o,
-                             sn_entry *e, snug_error *err) {
+                             sn_entry *e, size_t *need, snug_error *err) {
     const uint32_t n_plain = sn_graph_n_nodes(e->graph);
     const sn_fuse_options plain = {
         .params = e->params, .origin = e->origin, .n_checked = rec->n_again};
@@ -304,10 +333,10 @@ static snug_status plan_wide(snug_recorder *r, const sn_recording *rec, const sn
     if (sn_graph_n_nodes(e->graph) == n_plain)
         return SNUG_OK;
     SNUG_TRY(sn_plan_build(r->engine, e->graph, &unlimited, &e->plan, err));
-    e->reserve = e->on_card ? sn_gpu_reserve(e->plan) : 0;
+    e->reserve = e->on_card ? sn_gpu_reserve(r->card, e->plan) : 0;
     const size_t beside = e->on_card ? e->reserve : e->plan->n_steps * (size_t)STEP_BYTES;
-    if (o->arena_bytes == 0 ||
-        e->plan->memories[SN_MEM_FIRST_ARENA].bytes + beside <= o->arena_bytes) {
+    *need = e->plan->memories[SN_MEM_FIRST_ARENA].bytes + beside;
+    if (o->arena_bytes == 0 || *need <= o->arena_bytes) {
         e->arena_limit = e->on_card ? 0 : e->arena_limit;
         return SNUG_OK;
     }
@@ -332,7 +361,7 @@ static snug_status plan_there(snug_recorder *r, const sn_plan_options *o, sn_ent
     unlimited.arena_bytes = 0;
     unlimited.floor = NULL;
     SNUG_TRY(sn_plan_build(r->engine, e->graph, &unlimited, &e->plan, err));
-    const size_t reserve = e->reserve = r->card_reserve_bytes = sn_gpu_reserve(e->plan);
+    const size_t reserve = e->reserve = r->card_reserve_bytes = sn_gpu_reserve(r->card, e->plan);
     if (e->plan->memories[SN_MEM_FIRST_ARENA].bytes + reserve <= o->arena_bytes) {
         e->arena_limit = 0;
         return SNUG_OK;
@@ -350,6 +379,7 @@ static snug_status plan_entry(snug_recorder *r, const sn_recording *rec, size_t 
     const sn_fuse_options fuse = {
         .params = e->params, .origin = e->origin, .n_checked = rec->n_again};
     sn_plan_floor floor = {0};
+    size_t wide = SIZE_MAX;
     const sn_plan_options o = {.devices = &device,
                                .n_devices = 1,
                                .arena_bytes = room,
@@ -357,10 +387,11 @@ static snug_status plan_entry(snug_recorder *r, const sn_recording *rec, size_t 
                                .floor = &floor};
     SNUG_TRY(sn_graph_fuse_with(rec->graph, &fuse, &e->graph, err));
     if (has_wide_update(e->graph))
-        SNUG_TRY(plan_wide(r, rec, &o, e, err));
+        SNUG_TRY(plan_wide(r, rec, &o, e, &wide, err));
     const snug_status status = e->plan      ? SNUG_OK
                                : e->on_card ? plan_there(r, &o, e, err)
                                             : sn_plan_build(r->engine, e->graph, &o, &e->plan, err);
+    floor.bytes = wide < floor.bytes ? wide : floor.bytes;
     if (status == SNUG_E_BUDGET)
         return (e->on_card ? refuse_there : refuse)(r, rec, &floor, extra, err);
     SNUG_TRY(status);
@@ -411,12 +442,34 @@ static snug_status make_entry(snug_recorder *r, const sn_recording *rec, const k
 }
 
 /* --- finding ---------------------------------------------------------------------------------- */
-/* Made for this room, or without a limit and small enough. */
+static size_t arena_of(const sn_entry *e) {
+    return e->plan->memories[SN_MEM_FIRST_ARENA].bytes;
+}
+
+/* Small enough, and made without a limit or for about this room. */
 static bool serves(const sn_entry *e, size_t room) {
-    const size_t arena = e->plan->memories[SN_MEM_FIRST_ARENA].bytes;
-    if (room == 0 || e->arena_limit == room)
-        return e->arena_limit == room;
-    return e->arena_limit == 0 && arena <= room && e->reserve <= room - arena;
+    const size_t limit = e->arena_limit, arena = arena_of(e);
+    if (room == 0 || limit == room)
+        return limit == room;
+    if (arena > room || e->reserve > room - arena)
+        return false;
+    return limit == 0 || room < limit + limit / GROWTH_PART + MIB;
+}
+
+/* Plans of the host that are larger than their room, and an arena that is. */
+static void drop_larger(snug_recorder *r, size_t room) {
+    for (sn_entry **link = &r->entries; room > 0 && *link;) {
+        sn_entry *e = *link;
+        if (e->on_card || arena_of(e) <= room) {
+            link = &e->next;
+            continue;
+        }
+        *link = e->next;
+        r->n_entries--;
+        destroy_entry(r, e);
+    }
+    if (room > 0 && sn_executor_arena(r->executor, SN_MEM_FIRST_ARENA).bytes > room)
+        sn_executor_forget(r->executor);
 }
 
 static sn_entry *look_up(const snug_recorder *r, const key *k, size_t room) {
@@ -447,14 +500,28 @@ static void explain_miss(snug_recorder *r, const sn_recording *rec, const key *k
                  sn_graph_n_outputs(rec->graph), i);
 }
 
+/* For whole steps of the room; where that is too little, for all of it. */
+static snug_status plan_for(snug_recorder *r, const sn_recording *rec, const key *k, size_t room,
+                            size_t extra, sn_entry **out, snug_error *err) {
+    const bool on_card = k->words[0] != 0;
+    const size_t steps = on_card || room <= ROOM_STEP ? room : room / ROOM_STEP * ROOM_STEP;
+    snug_status status = make_entry(r, rec, k, steps, extra, out, err);
+    if (status == SNUG_E_BUDGET && steps < room)
+        status = make_entry(r, rec, k, room, extra, out, err);
+    r->plans_to_come -= status == SNUG_OK && r->plans_to_come > 0;
+    return status;
+}
+
 snug_status sn_cache_find(snug_recorder *r, const sn_recording *rec, bool on_card, size_t extra,
                           sn_entry **out, snug_error *err) {
     key k = {.engine = r->engine};
     size_t room;
     snug_status status = write_key(rec, on_card, &k, err);
     if (status == SNUG_OK)
-        status = (on_card ? find_card_room : find_room)(r, extra, &room, err);
+        status = (on_card ? find_card_room : find_room)(r, rec, extra, &room, err);
     if (status == SNUG_OK) {
+        if (!on_card)
+            drop_larger(r, room);
         *out = look_up(r, &k, room);
         r->info.n_hits += *out != NULL;
         if (!*out) {
@@ -462,7 +529,7 @@ snug_status sn_cache_find(snug_recorder *r, const sn_recording *rec, bool on_car
             r->info.n_misses++;
             if (r->n_entries >= MAX_ENTRIES)
                 evict_oldest(r);
-            status = make_entry(r, rec, &k, room, extra, out, err);
+            status = plan_for(r, rec, &k, room, extra, out, err);
         }
     }
     if (status == SNUG_OK)
@@ -474,14 +541,33 @@ snug_status sn_cache_find(snug_recorder *r, const sn_recording *rec, bool on_car
 bool sn_cache_has(snug_recorder *r, const sn_recording *rec, bool on_card, size_t extra) {
     key k = {.engine = r->engine};
     size_t room;
-    const bool has = write_key(rec, on_card, &k, NULL) == SNUG_OK &&
-                     (on_card ? find_card_room : find_room)(r, extra, &room, NULL) == SNUG_OK &&
-                     look_up(r, &k, room) != NULL;
+    snug_status status = write_key(rec, on_card, &k, NULL);
+    if (status == SNUG_OK)
+        status = (on_card ? find_card_room : find_room)(r, rec, extra, &room, NULL);
+    const bool has = status == SNUG_OK && look_up(r, &k, room) != NULL;
     sn_free(r->engine, SN_MEM_PLAN, k.words, k.cap * sizeof *k.words);
     return has;
 }
 
+void snug_recorder_reserve(snug_recorder *r, size_t bytes, int n_plans) {
+    if (!r)
+        return;
+    r->reserve_bytes = bytes;
+    if (n_plans >= 0)
+        r->plans_to_come = n_plans > 0 && n_plans < INT_MAX ? n_plans + 1 : 0;
+}
+
+void snug_recorder_expect(snug_recorder *r, int n_slots) {
+    if (!r)
+        return;
+    r->slots_to_come = n_slots > 0 ? n_slots : 0;
+}
+
 void snug_recorder_trim(snug_recorder *r) {
+    if (!r)
+        return;
+    if (r->running)
+        return;
     sn_storage_free_left(r);
     sn_cache_clear(r);
     sn_executor_forget(r->executor);

@@ -637,6 +637,10 @@ static snug_status find_and_run(run *u, snug_error *err) {
     settle_feeds(u);
     const snug_status status = run_planned(u, err);
     end_feeds(u);
+    if (status != SNUG_OK && !sn_session_is_ready(u->entry->session)) {
+        sn_cache_drop(u->r, u->entry);
+        u->entry = NULL;
+    }
     return status;
 }
 

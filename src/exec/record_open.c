@@ -110,6 +110,8 @@ sn_open_kind sn_open_tensor(const sn_recording *rec, const snug_tensor *t) {
 }
 
 int snug_tensor_is_open(const snug_tensor *t) {
+    if (!t)
+        return 0;
     for (const sn_recording *rec = t->r->now; rec; rec = rec->outer)
         if (sn_open_tensor(rec, t) != SN_OPEN_NO)
             return 1;
@@ -117,6 +119,8 @@ int snug_tensor_is_open(const snug_tensor *t) {
 }
 
 uint32_t snug_tensor_open_axes(const snug_tensor *t) {
+    if (!t)
+        return 0;
     uint32_t axes = 0;
     const sn_recording *open = t->state == SN_PENDING ? t->rec : NULL;
     while (open && open->n_open == 0)

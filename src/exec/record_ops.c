@@ -54,6 +54,7 @@ static snug_status check_count(const char *op, int n_in, snug_error *err) {
 snug_status snug_record_op(snug_recorder *r, const char *op, const char *attributes,
                            snug_tensor *const *inputs, int n_in, snug_tensor **outputs, int n_out,
                            snug_error *err) {
+    SNUG_NEEDS(err, r && op && (inputs || n_in == 0) && (outputs || n_out == 0));
     sn_record_call c;
     sn_value in[SN_MAX_IN], outs[SN_MAX_OUT];
     SNUG_TRY(check_count(op, n_in, err));
@@ -69,6 +70,7 @@ snug_status snug_record_op(snug_recorder *r, const char *op, const char *attribu
 /* --- values without bytes --------------------------------------------------------------------- */
 snug_status snug_tensor_full(snug_recorder *r, const snug_type *type, double value,
                              snug_tensor **out, snug_error *err) {
+    SNUG_NEEDS(err, r && type && out);
     sn_record_call c;
     SNUG_TRY(sn_type_check(type, false, err));
     SNUG_TRY(sn_record_begin(r, &c, err));
@@ -78,16 +80,20 @@ snug_status snug_tensor_full(snug_recorder *r, const snug_type *type, double val
 
 snug_status snug_tensor_number(snug_recorder *r, snug_dtype dtype, double value, snug_tensor **out,
                                snug_error *err) {
+    SNUG_NEEDS(err, r && out);
     return snug_tensor_full(r, &(snug_type){.dtype = dtype}, value, out, err);
 }
 
 snug_status snug_tensor_random(snug_recorder *r, const snug_type *type, snug_init_kind kind,
                                double a, double b, snug_tensor **out, snug_error *err) {
+    SNUG_NEEDS(err, r && type && out);
     static const int kinds[] = {[SNUG_INIT_UNIFORM] = SN_RANDOM_UNIFORM,
                                 [SNUG_INIT_NORMAL] = SN_RANDOM_NORMAL,
                                 [SNUG_INIT_TRUNCATED] = SN_RANDOM_TRUNCATED};
     sn_record_call c;
     sn_attrs attrs;
+    if ((unsigned)kind > SNUG_INIT_TRUNCATED)
+        return sn_fail(err, SNUG_E_INVALID, "there are no random numbers of kind %d", (int)kind);
     if (kind == SNUG_INIT_CONSTANT)
         return snug_tensor_full(r, type, a, out, err);
     SNUG_TRY(sn_type_check(type, false, err));
@@ -115,11 +121,11 @@ static snug_status share_rows(snug_tensor *t, const snug_type *type, size_t offs
 
 snug_status snug_tensor_rows(snug_tensor *t, int64_t first, int64_t n, snug_tensor **out,
                              snug_error *err) {
+    SNUG_NEEDS(err, t && out);
     snug_type type = t->type;
     if (type.rank == 0 || first < 0 || n < 0 || n > type.dims[0] || first > type.dims[0] - n)
-        return sn_fail(err, SNUG_E_INVALID, "rows %lld to %lld of a tensor of %lld rows",
-                       (long long)first, (long long)(first + n),
-                       type.rank ? (long long)type.dims[0] : 0);
+        return sn_fail(err, SNUG_E_INVALID, "%lld rows from %lld on of a tensor of %lld rows",
+                       (long long)n, (long long)first, type.rank ? (long long)type.dims[0] : 0);
     const int64_t rows = type.dims[0];
     type.dims[0] = n;
     if (t->state == SN_READY && t->r->now == t->r->main && sn_tensor_tapes(t) == 0) {
@@ -146,6 +152,7 @@ static snug_status check_assigned(const snug_variable *v, const snug_tensor *t, 
 }
 
 snug_status snug_variable_assign(snug_variable *v, snug_tensor *value, snug_error *err) {
+    SNUG_NEEDS(err, v && value);
     sn_record_call c;
     SNUG_TRY(check_assigned(v, value, err));
     SNUG_TRY(sn_record_begin(v->r, &c, err));
@@ -161,6 +168,8 @@ snug_status snug_variable_assign(snug_variable *v, snug_tensor *value, snug_erro
 snug_status snug_variable_update(snug_recorder *r, const char *op, const char *attributes,
                                  snug_variable *const *variables, int n_vars,
                                  snug_tensor *const *tensors, int n_tensors, snug_error *err) {
+    SNUG_NEEDS(err, r && op && (variables || n_vars == 0) && (tensors || n_tensors == 0));
+    SNUG_NEEDS(err, n_vars >= 0 && n_vars <= SN_MAX_IN && n_tensors >= 0 && n_tensors <= SN_MAX_IN);
     sn_record_call c;
     sn_value in[SN_MAX_IN], outs[SN_MAX_OUT];
     SNUG_TRY(check_count(op, n_vars + n_tensors, err));
@@ -189,6 +198,7 @@ static bool find_recipe(const snug_tensor *t, sn_recipe *out) {
 snug_status snug_variable_create(snug_recorder *r, snug_tensor *value,
                                  const snug_record_variable_options *options, snug_variable **out,
                                  snug_error *err) {
+    SNUG_NEEDS(err, r && value && out);
     sn_recipe init = {.kind = SN_RECIPE_CONSTANT};
     const bool is_recipe = find_recipe(value, &init);
     snug_variable *v;

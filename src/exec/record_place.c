@@ -193,6 +193,8 @@ void sn_card_end_ahead(snug_recorder *r, bool went_well) {
 }
 
 void snug_tensor_bring(snug_tensor *t) {
+    if (!t)
+        return;
     snug_recorder *r = t->r;
     if (!r || !r->card || r->on_host || t->state != SN_READY || t->storage->there ||
         t->storage->bytes < AHEAD_BYTES || r->n_ahead == SN_N_AHEAD)
@@ -225,22 +227,32 @@ snug_status sn_storage_read(snug_recorder *r, const sn_storage *s, size_t offset
 
 /* --- what the caller asks --------------------------------------------------------------------- */
 void snug_recorder_place(snug_recorder *r, int on_host) {
+    if (!r)
+        return;
     r->on_host = on_host != 0 && r->card;
 }
 
 int snug_recorder_is_on_host(const snug_recorder *r) {
+    if (!r)
+        return 0;
     return !r->card || r->on_host;
 }
 
 int snug_tensor_is_on_host(const snug_tensor *t) {
+    if (!t)
+        return 0;
     return !t->r->card || t->on_host;
 }
 
 int snug_variable_is_on_host(const snug_variable *v) {
+    if (!v)
+        return 0;
     return !v->r->card || v->on_host;
 }
 
 void snug_recorder_tell_device(const snug_recorder *r, snug_recorder_device *out) {
+    if (!(r && out))
+        return;
     sn_gpu_pool_info pool;
     *out = (snug_recorder_device){.tensor_bytes = r->card_tensor_bytes,
                                   .variable_bytes = r->card_variable_bytes};
@@ -256,5 +268,7 @@ void snug_recorder_tell_device(const snug_recorder *r, snug_recorder_device *out
 }
 
 void snug_recorder_reset_peak(snug_recorder *r) {
+    if (!r)
+        return;
     r->card_peak_bytes = r->card ? card_bytes(r) : 0;
 }

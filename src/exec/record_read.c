@@ -96,6 +96,7 @@ sn_value sn_record_read(sn_record_call *c, snug_variable *v) {
 }
 
 snug_status snug_variable_read(snug_variable *v, snug_tensor **out, snug_error *err) {
+    SNUG_NEEDS(err, v && out);
     sn_record_call c;
     SNUG_TRY(sn_record_begin(v->r, &c, err));
     *out = sn_record_give(&c, read_as(&c, v, true));

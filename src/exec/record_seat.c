@@ -71,6 +71,7 @@ static sn_seat *seat_of_thread(const snug_recorder *r, uint64_t thread) {
 }
 
 snug_status snug_recorder_enter(snug_recorder *r, uint64_t thread, snug_error *err) {
+    SNUG_NEEDS(err, r);
     sn_seat *s = seat_of_thread(r, thread);
     if (!s && !r->seat->thread) { /* the first thread that says who it is */
         s = r->seat;
@@ -162,6 +163,8 @@ static void free_seat(snug_recorder *r, sn_seat *s) {
 
 /* Effects happen; values that are held get their bytes. An open trace or tape keeps the seat. */
 int snug_recorder_leave(snug_recorder *r, uint64_t thread) {
+    if (!r)
+        return 0;
     sn_seat *s = seat_of_thread(r, thread), **link = &r->seats;
     snug_error theirs;
     if (!s || r->running || sn_seat_now(r, s) != sn_seat_main(r, s))

@@ -11,6 +11,7 @@
 /* --- life ------------------------------------------------------------------------------------- */
 snug_status snug_tape_create(snug_recorder *r, const snug_tape_options *o, snug_tape **out,
                              snug_error *err) {
+    SNUG_NEEDS(err, r && out);
     uint32_t bit = 0;
     while (bit < SN_MAX_TAPES && r->tape[bit])
         bit++;
@@ -78,6 +79,8 @@ void snug_tape_drop(snug_tape *t) {
 }
 
 void snug_tape_stop(snug_tape *t) {
+    if (!t)
+        return;
     t->active = false;
     t->r->active_tapes &= ~(1u << t->bit);
     for (sn_seat *s = t->r->seats; s; s = s->next)
@@ -85,6 +88,7 @@ void snug_tape_stop(snug_tape *t) {
 }
 
 snug_status snug_tape_resume(snug_tape *t, snug_error *err) {
+    SNUG_NEEDS(err, t);
     if (t->used)
         return sn_fail(err, SNUG_E_INVALID, "the tape is used up; make another one");
     t->active = true;
@@ -93,6 +97,8 @@ snug_status snug_tape_resume(snug_tape *t, snug_error *err) {
 }
 
 void snug_tape_reset(snug_tape *t) {
+    if (!t)
+        return;
     forget(t);
     t->used = false;
 }
@@ -129,6 +135,7 @@ uint32_t sn_tapes_of_variable(const snug_recorder *r, const snug_variable *v) {
 }
 
 snug_status snug_tape_watch(snug_tape *t, snug_tensor *x, snug_error *err) {
+    SNUG_NEEDS(err, t && x);
     const uint32_t bit = 1u << t->bit;
     if (!sn_dtype_is_float(x->type.dtype) || t->r->active_tapes == 0)
         return SNUG_OK; /* as TensorFlow, where no tape records */
@@ -147,11 +154,14 @@ snug_status snug_tape_watch(snug_tape *t, snug_tensor *x, snug_error *err) {
 }
 
 snug_status snug_tape_watch_variable(snug_tape *t, snug_variable *v, snug_error *err) {
+    SNUG_NEEDS(err, t && v);
     t->r->explicit_tapes |= 1u << t->bit;
     return sn_tape_note(t, v, err);
 }
 
 size_t snug_tape_watched(const snug_tape *t, snug_variable **out, size_t max) {
+    if (!t)
+        return 0;
     for (size_t i = 0; i < t->n_watched && i < max; i++)
         out[i] = t->watched[i];
     return t->n_watched;
@@ -371,6 +381,12 @@ static void use_up(snug_tape *t) {
 snug_status snug_tape_gradient(snug_tape *t, snug_tensor *const *targets, snug_tensor *const *seeds,
                                int n_targets, const snug_source *sources, int n_sources,
                                snug_tensor **grads, snug_error *err) {
+    SNUG_NEEDS(err, t && (targets || n_targets == 0) && n_targets >= 0 && n_sources >= 0);
+    SNUG_NEEDS(err, (sources && grads) || n_sources == 0);
+    for (int i = 0; i < n_targets; i++)
+        SNUG_NEEDS(err, targets[i]);
+    for (int i = 0; i < n_sources; i++)
+        SNUG_NEEDS(err, sources[i].tensor || sources[i].variable);
     const question q = {targets, seeds, n_targets, sources, n_sources};
     if (t->used)
         return sn_fail(err, SNUG_E_INVALID,
@@ -404,6 +420,7 @@ static int find_slices(const sn_graph *g, sn_value v, sn_value (*parts)[2], int 
 
 snug_status snug_tensor_slices(snug_tensor *t, snug_tensor **values, snug_tensor **indices, int max,
                                int *n, snug_error *err) {
+    SNUG_NEEDS(err, t && n);
     enum { MOST = 16 };
     sn_value parts[MOST][2];
     sn_record_call c;

@@ -95,13 +95,24 @@ void sn_storage_free_left(snug_recorder *r) {
     r->left_bytes = 0;
 }
 
+/* The arena waits for the next run only: where there is no room else, that makes it anew. */
+static snug_status take_bytes(snug_recorder *r, sn_category cat, size_t bytes, void **out,
+                              snug_error *err) {
+    const snug_status status = sn_alloc(r->engine, cat, bytes, out, err);
+    if (status != SNUG_E_BUDGET || r->running)
+        return status;
+    sn_storage_free_left(r);
+    sn_executor_forget(r->executor);
+    return sn_alloc(r->engine, cat, bytes, out, err);
+}
+
 snug_status sn_storage_create(snug_recorder *r, sn_category cat, size_t bytes, sn_storage **out,
                               snug_error *err) {
     sn_storage s = {.bytes = bytes, .category = cat};
     if (r->worker && cat == SN_MEM_TENSORS)
         SNUG_TRY(sn_pool_take(r->engine, bytes, &s.data, &s.taken, err));
     else if (cat != SN_MEM_TENSORS || !take_left(r, bytes, &s.data))
-        SNUG_TRY(sn_alloc(r->engine, cat, bytes, &s.data, err));
+        SNUG_TRY(take_bytes(r, cat, bytes, &s.data, err));
     const snug_status status = new_storage(r, &s, out, err);
     if (status != SNUG_OK)
         sn_storage_leave_host(r, &s);
@@ -260,6 +271,8 @@ uint32_t sn_tensor_tapes(const snug_tensor *t) {
 }
 
 void snug_tensor_hold(snug_tensor *t) {
+    if (!t)
+        return;
     t->refs++;
 }
 
@@ -280,24 +293,31 @@ void snug_tensor_drop(snug_tensor *t) {
 }
 
 const snug_type *snug_tensor_type(const snug_tensor *t) {
-    return &t->type;
+    return t ? &t->type : NULL;
 }
 
 snug_recorder *snug_tensor_recorder(const snug_tensor *t) {
+    if (!t)
+        return NULL;
     return t->r;
 }
 
 int snug_tensor_is_ready(const snug_tensor *t) {
+    if (!t)
+        return 0;
     return t->state != SN_PENDING;
 }
 
 int snug_tensor_is_traced(const snug_tensor *t) {
+    if (!t)
+        return 0;
     return t->state == SN_PENDING && t->rec && t->rec->outer;
 }
 
 /* --- tensors with bytes ----------------------------------------------------------------------- */
 snug_status snug_tensor_fresh(snug_recorder *r, const snug_type *type, snug_tensor **out,
                               void **data, snug_error *err) {
+    SNUG_NEEDS(err, r && type && out && data);
     size_t bytes;
     sn_storage *s;
     snug_tensor *t;
@@ -340,6 +360,7 @@ static bool copy_there(snug_recorder *r, const snug_type *type, const void *data
 
 snug_status snug_tensor_copy(snug_recorder *r, const snug_type *type, const void *data,
                              snug_tensor **out, snug_error *err) {
+    SNUG_NEEDS(err, r && type && data && out);
     void *to;
     if (copy_there(r, type, data, out))
         return SNUG_OK;
@@ -351,6 +372,7 @@ snug_status snug_tensor_copy(snug_recorder *r, const snug_type *type, const void
 snug_status snug_tensor_borrow(snug_recorder *r, const snug_type *type, const void *data,
                                void (*release)(void *ctx), void *ctx, snug_tensor **out,
                                snug_error *err) {
+    SNUG_NEEDS(err, r && type && out);
     size_t bytes;
     sn_storage *s;
     snug_tensor *t;
@@ -370,6 +392,7 @@ snug_status snug_tensor_borrow(snug_recorder *r, const snug_type *type, const vo
 snug_status snug_tensor_adopt(snug_recorder *r, const snug_type *type, const void *data,
                               void (*release)(void *ctx), void *ctx, snug_tensor **out,
                               snug_error *err) {
+    SNUG_NEEDS(err, r && out);
     size_t bytes;
     SNUG_TRY(snug_type_bytes(type, &bytes, err));
     SNUG_TRY(sn_claim(r->engine, SN_MEM_TENSORS, bytes, err));
@@ -462,6 +485,7 @@ static snug_status settle(snug_tensor *t, sn_storage **in, size_t *offset, snug_
 }
 
 snug_status snug_tensor_read(snug_tensor *t, void *to, size_t bytes, snug_error *err) {
+    SNUG_NEEDS(err, t);
     sn_storage *in;
     size_t have, offset;
     SNUG_TRY(snug_type_bytes(&t->type, &have, err));
@@ -469,6 +493,32 @@ snug_status snug_tensor_read(snug_tensor *t, void *to, size_t bytes, snug_error 
         return sn_fail(err, SNUG_E_INVALID, "a tensor of %zu bytes is read into %zu", have, bytes);
     SNUG_TRY(settle(t, &in, &offset, err));
     return sn_storage_read(t->r, in, offset, to, bytes, err);
+}
+
+/* Whether each of its numbers can be made without the others. */
+static bool is_open_recipe(const snug_tensor *t) {
+    return t->state == SN_RECIPE && t->recipe.kind <= SN_RECIPE_TRUNCATED;
+}
+
+snug_status snug_tensor_read_part(snug_tensor *t, int64_t first, int64_t n, void *to,
+                                  snug_error *err) {
+    SNUG_NEEDS(err, t && to);
+    const int64_t count = sn_type_count(&t->type);
+    const size_t element = snug_dtype_bytes(t->type.dtype);
+    sn_storage *in;
+    size_t offset;
+    if (first < 0 || n < 0 || first > count || n > count - first)
+        return sn_fail(err, SNUG_E_INVALID,
+                       "%lld elements from %lld on are read of a tensor that has %lld",
+                       (long long)n, (long long)first, (long long)count);
+    SNUG_TRY(check_traced(t, err));
+    if (t->state == SN_PENDING)
+        SNUG_TRY(sn_seat_flush(t->r, t->rec, err));
+    if (is_open_recipe(t))
+        return sn_recipe_fill(&t->recipe, (size_t)first, (size_t)n, t->type.dtype, to, err);
+    SNUG_TRY(settle(t, &in, &offset, err));
+    return sn_storage_read(t->r, in, offset + (size_t)first * element, to, (size_t)n * element,
+                           err);
 }
 
 /* Bytes of its own: a variable's may be written. */
@@ -487,6 +537,7 @@ static snug_status copy_version(snug_tensor *t, snug_error *err) {
 }
 
 snug_status snug_tensor_pin(snug_tensor *t, snug_view *out, snug_error *err) {
+    SNUG_NEEDS(err, t && out);
     sn_storage *in;
     size_t offset;
     SNUG_TRY(settle(t, &in, &offset, err));
@@ -502,14 +553,24 @@ snug_status snug_tensor_pin(snug_tensor *t, snug_view *out, snug_error *err) {
 }
 
 void snug_tensor_unpin(snug_tensor *t) {
+    if (!t)
+        return;
     t->pins--;
     sn_storage_unpin(t->r, t->storage);
     snug_tensor_drop(t);
 }
 
 /* --- variables -------------------------------------------------------------------------------- */
+/* What an optimizer would keep a slot of. */
+static size_t weight_bytes(const snug_variable *v) {
+    size_t bytes;
+    const bool counts = v->trainable && !v->slot;
+    return counts && snug_type_bytes(&v->type, &bytes, NULL) == SNUG_OK ? bytes : 0;
+}
+
 static void free_variable(snug_variable *v) {
     snug_recorder *r = v->r;
+    r->weight_bytes -= weight_bytes(v);
     sn_storage_drop(r, v->storage);
     sn_source_drop(sn_recipe_source(&v->init));
     sn_free(r->engine, SN_MEM_MODEL, v->name, v->name_bytes);
@@ -528,6 +589,8 @@ void sn_variable_unuse(snug_variable *v) {
 }
 
 void snug_variable_hold(snug_variable *v) {
+    if (!v)
+        return;
     v->refs++;
 }
 
@@ -562,6 +625,7 @@ snug_status sn_record_variable(snug_recorder *r, const snug_type *type, const sn
                             .on_host = r->on_host,
                             .init = *init};
     sn_source_hold(sn_recipe_source(init));
+    r->weight_bytes += weight_bytes(*out);
     r->live_tensors++;
     return SNUG_OK;
 }
@@ -620,17 +684,25 @@ void sn_variable_detach(snug_variable *v, sn_recording *rec, sn_value version) {
 }
 
 const snug_type *snug_variable_type(const snug_variable *v) {
-    return &v->type;
+    return v ? &v->type : NULL;
 }
 
 const char *snug_variable_name(const snug_variable *v) {
+    if (!v)
+        return NULL;
     return v->name;
 }
 
 int snug_variable_is_trainable(const snug_variable *v) {
+    if (!v)
+        return 0;
     return v->trainable;
 }
 
 void snug_variable_set_trainable(snug_variable *v, int trainable) {
+    if (!v)
+        return;
+    v->r->weight_bytes -= weight_bytes(v);
     v->trainable = trainable != 0;
+    v->r->weight_bytes += weight_bytes(v);
 }

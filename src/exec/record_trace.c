@@ -53,6 +53,9 @@ static snug_status note_open(snug_trace *t, const snug_open_axes *axes, int n, s
 snug_status snug_trace_begin_open(snug_recorder *r, const snug_type *types,
                                   const snug_open_axes *axes, int n, snug_tensor **arguments,
                                   snug_trace **out, snug_error *err) {
+    SNUG_NEEDS(err, r && n >= 0 && ((types && arguments) || n == 0) && out);
+    for (int i = 0; i < n; i++)
+        SNUG_TRY(sn_type_check(&types[i], true, err));
     void *block;
     SNUG_TRY(sn_alloc_zero(r->engine, SN_MEM_GRAPH, sizeof **out, &block, err));
     snug_trace *t = block;
@@ -134,6 +137,7 @@ static void leave(snug_trace *t) {
 }
 
 snug_status snug_trace_end(snug_trace *t, snug_tensor *const *outputs, int n, snug_error *err) {
+    SNUG_NEEDS(err, t);
     if (!t->open || t->r->now != t->rec)
         return sn_fail(err, SNUG_E_INVALID, "this trace is not the innermost open one");
     snug_status status = note_outputs(t, outputs, n, err);
@@ -159,10 +163,14 @@ void snug_trace_drop(snug_trace *t) {
 }
 
 int snug_trace_has_effects(const snug_trace *t) {
+    if (!t)
+        return 0;
     return t->rec->has_effects;
 }
 
 int snug_trace_is_light(const snug_trace *t) {
+    if (!t)
+        return 0;
     enum { MOST_NODES = 64, MOST_ELEMENTS = 4096 };
     const sn_graph *g = t->rec->graph;
     int n_nodes = 0;
@@ -182,6 +190,8 @@ int snug_trace_is_light(const snug_trace *t) {
 }
 
 int snug_is_tracing(const snug_recorder *r) {
+    if (!r)
+        return 0;
     return r->now != r->main;
 }
 
@@ -375,6 +385,7 @@ static snug_status check_call(const snug_trace *t, snug_tensor *const *arguments
 
 snug_status snug_trace_call(snug_trace *t, snug_tensor *const *arguments, int n,
                             snug_tensor **outputs, int n_out, snug_error *err) {
+    SNUG_NEEDS(err, t && (arguments || n == 0) && (outputs || n_out == 0));
     applier a = {.from = t->rec};
     SNUG_TRY(check_call(t, arguments, n, err));
     SNUG_TRY(find_sizes(t, arguments, &a.sizes, err));

@@ -18,6 +18,7 @@
 #ifndef SN_EXEC_RECORDING_H
 #define SN_EXEC_RECORDING_H
 
+#include "budget/share.h"
 #include "exec/exec.h"
 #include "exec/gpu_pool.h"
 #include "exec/record.h"
@@ -136,6 +137,7 @@ struct sn_recording {
     uint64_t *site; /* per node */
     size_t cap_site;
     size_t n_values, n_nodes; /* covered by these arrays */
+    size_t looked;            /* values it had when somebody last looked who holds them */
     sn_leaf *leaf;            /* per input */
     size_t n_leaf, cap_leaf;
     size_t n_brought;         /* of them: taken along for tapes */
@@ -256,8 +258,13 @@ struct snug_recorder {
     size_t n_given, cap_given;
     uint32_t n_variables; /* made so far: ids */
     uint64_t seed, n_draws;
-    size_t live_tensors; /* and variables, tapes, traces: what is still held */
-    size_t taken_bytes;  /* of the budget, by all but the arena of the newest run */
+    size_t live_tensors;  /* and variables, tapes, traces: what is still held */
+    sn_share share;       /* of the budget, for the newest plan */
+    size_t reserve_bytes; /* left to the caller */
+    int plans_to_come;    /* like the next one, and that */
+    int slots_to_come;    /* of each weight, with the first update */
+    size_t weight_bytes;  /* of trainable variables, whether they have numbers or not */
+    size_t taken_bytes;   /* the same on the card, by all but its arena */
     size_t tensor_bytes, variable_bytes;
     bool running, closed;
     bool worker;               /* of a pipeline: one thread, buffers of the pool */
@@ -449,6 +456,9 @@ SNUG_CHECKED snug_status sn_cache_find(snug_recorder *r, const sn_recording *rec
 /* Whether that would find one at hand. */
 bool sn_cache_has(snug_recorder *r, const sn_recording *rec, bool on_card, size_t extra);
 void sn_cache_clear(snug_recorder *r);
+/* A plan that there was no memory for: the arena is as large as the largest plan at hand wants it,
+ * and nothing else could run. */
+void sn_cache_drop(snug_recorder *r, sn_entry *entry);
 /* Other plans of the card go. */
 void sn_cache_keep(snug_recorder *r, const sn_entry *only);
 

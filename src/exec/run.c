@@ -4,7 +4,7 @@
  * nothing waits for a later step.
  *
  * Invariants:
- * 1. Nothing is allocated here.
+ * 1. Nothing is allocated here, but for what undo.c keeps of the plans that need it.
  * 2. A step of iteration i begins after everything before the block (or the end of the block before
  * it) and, inside a block, after all of iteration i - 1, and after the steps it waits for.
  * 3. The first state write and an interrupt exclude each other: whoever takes the mutex first wins.
@@ -404,7 +404,7 @@ static void poison_arenas(sn_executor *x) {
             memset(x->arenas[m].data, x->options.poison, x->arenas[m].bytes);
 }
 
-snug_status sn_session_run(sn_session *s, snug_error *err) {
+static snug_status run_session(sn_session *s, snug_error *err) {
     sn_executor *x = s->executor;
     if (!s->ready)
         return sn_fail(err, SNUG_E_INVALID,
@@ -422,6 +422,7 @@ snug_status sn_session_run(sn_session *s, snug_error *err) {
         poison_arenas(x);
     s->n_done = 0;
     s->wrote_state = false;
+    sn_undo_begin(s);
     memset(s->done, 0, s->plan->n_steps * sizeof *s->done);
     if (x->gpu) {
         s->status = run_there(s, &s->error);
@@ -432,13 +433,22 @@ snug_status sn_session_run(sn_session *s, snug_error *err) {
     } else {
         walk(s, ALL_LANES, false);
     }
+    const bool torn = s->status != SNUG_OK && s->wrote_state && !sn_undo_restore(s);
+    sn_undo_clear(s);
     if (s->status == SNUG_OK)
         return SNUG_OK;
-    if (s->wrote_state)
+    if (torn)
         sn_state_tear(x->state);
     if (err)
         *err = s->error;
     return s->status;
+}
+
+snug_status sn_session_run(sn_session *s, snug_error *err) {
+    sn_executor_use(s->executor);
+    const snug_status status = run_session(s, err);
+    sn_executor_unuse(s->executor);
+    return status;
 }
 
 sn_node sn_session_failed(const sn_session *s) {

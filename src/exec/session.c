@@ -4,6 +4,26 @@
 
 #include <assert.h>
 
+/* What a piece of a zone takes beyond its bytes, at most. */
+#define PIECE_BYTES 32
+
+/* As executor.c and bind.c take it; kernels' own parameters are few. */
+size_t sn_session_bytes(const sn_plan *p) {
+    const sn_graph *g = p->graph;
+    size_t sum = sizeof(sn_session) + sn_graph_n_outputs(g) * sizeof(snug_view) +
+                 sn_graph_n_params(g) * sizeof(sn_scalar) +
+                 sn_graph_n_inputs(g) * sizeof(sn_input_binding);
+    bool uneven = false;
+    for (uint32_t i = 0; i < p->n_steps; i++) {
+        const sn_step *s = &p->steps[i];
+        const size_t n = (size_t)s->n_in + s->n_out;
+        uneven = s->kind == SN_STEP_REPEAT ? s->last != s->rows : uneven && s->kind != SN_STEP_END;
+        sum += sizeof(sn_bound) + sizeof(uint64_t) + n * sizeof(void *) +
+               (uneven ? 2 : 1) * (n * sizeof(snug_view) + PIECE_BYTES) + 3 * PIECE_BYTES;
+    }
+    return sum;
+}
+
 void sn_session_bind_input(sn_session *s, uint32_t input, sn_input_binding b) {
     assert(input < sn_graph_n_inputs(s->plan->graph));
     s->inputs[input] = b;

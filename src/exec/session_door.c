@@ -203,6 +203,7 @@ static snug_status check_feed(const char *name, const snug_type *want, const snu
 
 snug_status snug_session_feed(snug_session *s, const char *input, snug_feed *feed,
                               int64_t first_row, snug_error *err) {
+    SNUG_NEEDS(err, s && input && feed);
     uint32_t i;
     SNUG_TRY(sn_graph_find_input(s->graph, input, &i, err));
     const snug_type *type = sn_graph_type(s->graph, sn_graph_input_at(s->graph, i));
@@ -217,6 +218,7 @@ snug_status snug_session_feed(snug_session *s, const char *input, snug_feed *fee
 }
 
 snug_status snug_session_set(snug_session *s, const char *param, double value, snug_error *err) {
+    SNUG_NEEDS(err, s && param);
     sn_param p;
     SNUG_TRY(sn_graph_find_param(s->graph, param, &p, err));
     if (sn_graph_param_at(s->graph, p)->kind != SN_PARAM_KEY) {
@@ -236,6 +238,8 @@ static bool ask_caller(void *ctx) {
 }
 
 void snug_session_interrupt(snug_session *s, int (*asked)(void *ctx), void *ctx) {
+    if (!s)
+        return;
     s->interrupt = asked;
     s->interrupt_ctx = ctx;
     sn_session_set_interrupt(s->run, asked ? ask_caller : NULL, s);
@@ -244,11 +248,13 @@ void snug_session_interrupt(snug_session *s, int (*asked)(void *ctx), void *ctx)
 /* --- a run, and after it ---------------------------------------------------------------------- */
 
 snug_status snug_session_run(snug_session *s, snug_error *err) {
+    SNUG_NEEDS(err, s);
     return sn_session_run(s->run, err);
 }
 
 snug_status snug_session_output(const snug_session *s, const char *output, snug_view *out,
                                 snug_error *err) {
+    SNUG_NEEDS(err, s && output && out);
     uint32_t i;
     SNUG_TRY(sn_graph_find_output(s->graph, output, &i, err));
     sn_session_output(s->run, i, out);
@@ -257,6 +263,7 @@ snug_status snug_session_output(const snug_session *s, const char *output, snug_
 
 snug_status snug_session_variable(snug_session *s, const char *variable, snug_view *out,
                                   snug_error *err) {
+    SNUG_NEEDS(err, s && variable && out);
     for (uint32_t i = 0; i < sn_graph_n_vars(s->graph); i++) {
         const sn_variable *var = sn_graph_var_at(s->graph, (sn_var){i});
         if (strcmp(var->name, variable) == 0)
@@ -270,13 +277,18 @@ snug_status snug_session_variable(snug_session *s, const char *variable, snug_vi
 }
 
 void snug_session_mend(snug_session *s) {
+    if (!s)
+        return;
     sn_state_mend(s->core->state);
 }
 
 size_t snug_session_arena_bytes(const snug_session *s) {
+    if (!s)
+        return 0;
     return s->plan->memories[SN_MEM_FIRST_ARENA].bytes;
 }
 
 snug_status snug_session_print(const snug_session *s, const snug_writer *out, snug_error *err) {
+    SNUG_NEEDS(err, s && out);
     return sn_plan_print(s->plan, out, err);
 }

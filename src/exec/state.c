@@ -130,6 +130,13 @@ const sn_home *sn_state_home(const sn_state *s, uint32_t id) {
     return &s->entries[id]->home;
 }
 
+size_t sn_state_held(const sn_state *s) {
+    size_t sum = 0;
+    for (uint32_t i = 0; i < s->n; i++)
+        sum += s->entries[i]->block.booked_bytes;
+    return sum;
+}
+
 size_t sn_state_bytes(const sn_state *s) {
     return s->bytes;
 }
@@ -155,18 +162,20 @@ static snug_status put_piece(sn_state *s, const sn_home_entry *entry, size_t at,
 }
 
 /* Initial values where no block is: piece by piece, for the home may be larger than what memory has
- * left. */
+ * left; in one piece where they can only be made at once. */
 static snug_status fill_away(sn_state *s, const sn_home_entry *entry, snug_error *err) {
+    const bool whole = sn_recipe_is_whole(&entry->home.init);
+    const size_t piece_bytes = whole ? entry->bytes : PIECE_BYTES;
     void *piece;
     snug_status status = SNUG_OK;
-    SNUG_TRY(sn_alloc(s->engine, SN_MEM_OTHER, PIECE_BYTES, &piece, err));
-    for (size_t at = 0; status == SNUG_OK && at < entry->bytes; at += PIECE_BYTES) {
-        const size_t left = entry->bytes - at, n = left < PIECE_BYTES ? left : PIECE_BYTES;
+    SNUG_TRY(sn_alloc(s->engine, SN_MEM_OTHER, piece_bytes, &piece, err));
+    for (size_t at = 0; status == SNUG_OK && at < entry->bytes; at += piece_bytes) {
+        const size_t left = entry->bytes - at, n = left < piece_bytes ? left : piece_bytes;
         status = make_values(entry, at, n, piece, err);
         if (status == SNUG_OK)
             status = put_piece(s, entry, at, n, piece, err);
     }
-    sn_free(s->engine, SN_MEM_OTHER, piece, PIECE_BYTES);
+    sn_free(s->engine, SN_MEM_OTHER, piece, piece_bytes);
     return status;
 }
 

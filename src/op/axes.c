@@ -11,7 +11,8 @@
 sn_way *sn_way_add(sn_ways *ways, int64_t extent) {
     assert(ways->n < SN_MAX_WAYS);
     sn_way *way = &ways->way[ways->n++];
-    *way = (sn_way){.extent = extent};
+    way->extent = extent;
+    way->sum = false;
     for (int i = 0; i < SN_MAX_IN; i++)
         way->in[i] = (sn_axis_ref){-1, 1, 1};
     for (int i = 0; i < SN_MAX_OUT; i++)

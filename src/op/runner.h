@@ -28,7 +28,7 @@
 
 #include "op/call.h"
 
-#define SN_GPU_ABI     5
+#define SN_GPU_ABI     6
 #define SN_GPU_QUEUES  3 /* of plan.h: compute, in, out */
 #define SN_GPU_MOMENTS 8
 
@@ -128,7 +128,8 @@ typedef struct {
     snug_status (*capture)(sn_gpu *g, snug_error *err);
     snug_status (*guard)(sn_gpu *g, snug_error *err);
     bool (*passed)(const sn_gpu *g);
-    snug_status (*captured)(sn_gpu *g, sn_gpu_graph **out, snug_error *err);
+    /* SNUG_E_BUDGET: it would take more than room_bytes on the device, and is not made. */
+    snug_status (*captured)(sn_gpu *g, size_t room_bytes, sn_gpu_graph **out, snug_error *err);
     snug_status (*replay)(sn_gpu *g, sn_gpu_graph *graph,
                           snug_error *err); /* enqueued on queue 0 */
     void (*drop)(sn_gpu *g, sn_gpu_graph *graph);

@@ -21,7 +21,8 @@ static bool fits(const sn_axis_ref *ref, const sn_slice *s, label_rows *rows) {
 }
 
 static bool find_way(const sn_opdesc *d, const sn_slice *slices, sn_cut *out) {
-    sn_ways ways = {0};
+    sn_ways ways; /* large: only what is added to it is written */
+    ways.n = 0;
     sn_op_ways(d, &ways);
     for (const sn_way *way = ways.way; way < ways.way + ways.n; way++) {
         label_rows rows = {.n = -1};

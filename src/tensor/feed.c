@@ -14,7 +14,7 @@
 #include <string.h>
 
 const snug_type *snug_feed_type(const snug_feed *feed) {
-    return &feed->type;
+    return feed ? &feed->type : NULL;
 }
 
 snug_status sn_feed_create(snug_engine *e, const snug_type *type, void *ctx, snug_feed_fill_fn fill,

@@ -60,6 +60,8 @@ sn_recipe sn_source_recipe(const sn_source *s, uint64_t first);
 /* NULL for a recipe of another kind. */
 sn_source *sn_recipe_source(const sn_recipe *r);
 
+/* Whether its elements are made all at once only: a matrix with orthonormal rows or columns. */
+bool sn_recipe_is_whole(const sn_recipe *r);
 /* Elements [first, first + n) of the recipe into dst of a float or integer dtype. */
 SNUG_CHECKED snug_status sn_recipe_fill(const sn_recipe *r, uint64_t first, size_t n,
                                         snug_dtype dtype, void *dst, snug_error *err);

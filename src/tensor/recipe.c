@@ -160,6 +160,10 @@ static snug_status fill_orthogonal(const sn_recipe *r, size_t n, snug_dtype dtyp
     return SNUG_OK;
 }
 
+bool sn_recipe_is_whole(const sn_recipe *r) {
+    return r->kind == SN_RECIPE_ORTHOGONAL;
+}
+
 snug_status sn_recipe_fill(const sn_recipe *r, uint64_t first, size_t n, snug_dtype dtype,
                            void *dst, snug_error *err) {
     sn_source *const source = sn_recipe_source(r);
@@ -170,12 +174,12 @@ snug_status sn_recipe_fill(const sn_recipe *r, uint64_t first, size_t n, snug_dt
     if (r->kind == SN_RECIPE_CONSTANT && !sn_dtype_is_float(dtype) && !integral)
         return sn_fail(err, SNUG_E_DATA, "the constant %g is not an integer, but %s is asked for",
                        r->a, snug_dtype_name(dtype));
-    if (r->kind == SN_RECIPE_ORTHOGONAL && (first != 0 || n % (uint64_t)r->b != 0))
+    if (sn_recipe_is_whole(r) && (first != 0 || n % (uint64_t)r->b != 0))
         return sn_fail(err, SNUG_E_INVALID,
                        "elements %llu to %llu of an orthogonal matrix of %g columns; it is made "
                        "whole",
                        (unsigned long long)first, (unsigned long long)first + n, r->b);
-    if (r->kind == SN_RECIPE_ORTHOGONAL)
+    if (sn_recipe_is_whole(r))
         return fill_orthogonal(r, n, dtype, dst, err);
     const size_t elem_bytes = snug_dtype_bytes(dtype);
     for (size_t done = 0; done < n;) {
@@ -225,7 +229,7 @@ static void fill_parts(const void *ctx, int64_t first, int64_t end) {
 static snug_status recipe_feed_fill(void *ctx, int64_t first_row, int64_t n_rows,
                                     const snug_view *dst, snug_error *err) {
     const recipe_feed *f = ctx;
-    atomic_bool failed = f->recipe.kind == SN_RECIPE_ORTHOGONAL || sn_recipe_source(&f->recipe);
+    atomic_bool failed = sn_recipe_is_whole(&f->recipe) || sn_recipe_source(&f->recipe);
     const large_fill l = {
         .recipe = &f->recipe,
         .first = (uint64_t)(first_row * f->row_count),

@@ -113,6 +113,8 @@ snug_status snug_type_bytes(const snug_type *type, size_t *bytes, snug_error *er
 }
 
 const char *snug_type_print(const snug_type *type, char *text, size_t size) {
+    if (!type)
+        return NULL;
     if (!text || size == 0)
         return "";
     size_t n = (size_t)snprintf(text, size, "%s[", snug_dtype_name(type->dtype));

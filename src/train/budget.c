@@ -2,7 +2,9 @@
  * booked first; the arena and the plan's own steps get the rest. */
 #include "train/budget.h"
 
+#include "base/bytes.h"
 #include "base/size.h"
+#include "memory/idle.h"
 #include "memory/pool.h"
 #include "memory/process.h"
 
@@ -10,30 +12,25 @@
 
 /* From so many weights on a dense layer's gradient is worth not having. */
 #define WIDE_WEIGHTS (INT64_C(1) << 20)
-#define PAGE_BYTES   4096
-/* Of a step of a plan and of the session that runs it; of the latter alone. */
-#define STEP_BYTES    1536
-#define SESSION_BYTES 1024
+/* Of a weight while weights are saved: its row, its place in the order, its part of the header. */
+#define SAVED_BYTES 512
 /* Of a plan without its steps, at most: tables, and the rest of its last block. */
 #define PLAN_BYTES 16384
-/* A remainder of the batch may need more than the whole (its slices do not come out even): this
- * part of the arena, and no more than so many bytes, are kept for that. */
+/* A remainder of the batch may need more than the whole (its slices do not come out even): a floor
+ * that is told before the rows are known has this part of the arena for that, and no more than so
+ * many bytes. */
 #define REMAINDER_PART  8
 #define REMAINDER_BYTES ((size_t)256 << 10)
 
-/* What the ledger holds now in every category but those of state and arena, and what pipelines may
- * still take. */
+/* What the ledger holds now beside the state and the arena of this model, those of other models
+ * included but for arenas that are idle, and what pipelines may still take. */
 static size_t books_of(const snug_model *m) {
-    snug_memory_row rows[SN_N_CATEGORIES];
-    const size_t n = snug_engine_memory(m->engine, rows, SN_N_CATEGORIES);
-    size_t sum = sn_pool_to_come(m->engine);
-    for (size_t i = 0; i < n && i < SN_N_CATEGORIES; i++) {
-        const char *c = rows[i].category;
-        if (!rows[i].owner[0] && strcmp(c, "weights") != 0 && strcmp(c, "optimizer") != 0 &&
-            strcmp(c, "arena") != 0)
-            sum += rows[i].bytes;
-    }
-    return sum;
+    const size_t all = snug_engine_bytes(m->engine) + sn_pool_to_come(m->engine);
+    size_t own = sn_state_held(m->state);
+    if (m->executor && !sn_gpu_of(m->target))
+        own += sn_in_pages(sn_executor_arena(m->executor, SN_MEM_FIRST_ARENA).bytes);
+    own += m->executor ? sn_executor_others(m->executor) : sn_idle_bytes(m->engine, NULL);
+    return all > own ? all - own : 0;
 }
 
 /* Each variable has a block of its own, in whole pages. */
@@ -42,69 +39,54 @@ static snug_status state_of(const snug_model *m, size_t *out, snug_error *err) {
     for (size_t i = 0; i < m->network->n_vars; i++) {
         size_t bytes;
         SNUG_TRY(snug_type_bytes(&m->network->vars[i].type, &bytes, err));
-        if (!sn_size_align(bytes, PAGE_BYTES, &bytes) || !sn_size_add(*out, bytes, out))
+        if (bytes > SIZE_MAX / 2 || !sn_size_add(*out, sn_in_pages(bytes), out))
             return sn_fail(err, SNUG_E_OVERFLOW, "the variables exceed the address space");
     }
     return SNUG_OK;
 }
 
 /* What is still to come beside state and arena: on the ledger, and as code; and bytes of variables
- * that lie in a file and not in memory, where the planner does not count them. `first`: of a
- * training. */
+ * that lie in a file and not in memory, where the planner does not count them. */
 typedef struct {
     size_t reserve, code, away;
-    bool first;
 } extras;
-
-static size_t least_of(size_t a, size_t b) {
-    return a < b ? a : b;
-}
 
 static snug_status find_share(const snug_model *m, size_t budget, extras x, sn_share *out,
                               snug_error *err) {
-    sn_process_booking booking;
-    const sn_process_need need = {.code_bytes = x.code};
-    sn_share s = {.budget = budget, .tables = sn_process_tables(budget), .first = x.first};
+    sn_share_need need = {.books = books_of(m) + x.reserve, .code_bytes = x.code};
     if (sn_gpu_of(m->target)) {
         *out = (sn_share){.budget = budget};
         return sn_gpu_share(m, x.code, x.away, out, err);
     }
-    SNUG_TRY(sn_process_book(m->engine, &need, &booking, err));
-    SNUG_TRY(state_of(m, &s.state, err));
-    s.state -= x.away;
-    s.process = booking.booked_bytes;
-    s.spare = booking.spare_bytes;
-    s.books = books_of(m) + x.reserve;
-    size_t taken = s.process + s.tables + s.books;
-    if (!sn_size_add(taken, s.state, &taken))
-        taken = SIZE_MAX;
-    if (taken < budget)
-        s.arena = budget - taken;
-    else
-        s.missing = taken - budget;
-    if (x.first)
-        s.arena -= least_of(s.arena / (REMAINDER_PART + 1), REMAINDER_BYTES);
-    *out = s;
-    return SNUG_OK;
-}
-
-/* Of the session that will run the plan; measured: 1.6 to 2 times the plan. */
-static size_t session_bytes(const sn_plan *p) {
-    return 2 * sn_zone_bytes(p->zone);
+    SNUG_TRY(state_of(m, &need.state, err));
+    need.state -= x.away;
+    return sn_share_find(m->engine, budget, &need, out, err);
 }
 
 /* A graph, and a plan that runs each node once. */
-static size_t size_of(const sn_graph *g) {
-    return sn_graph_bytes(g) + PLAN_BYTES + (size_t)sn_graph_n_nodes(g) * STEP_BYTES;
+static size_t size_of(const sn_graph *g, size_t step_bytes) {
+    return sn_graph_bytes(g) + PLAN_BYTES + (size_t)sn_graph_n_nodes(g) * step_bytes;
 }
 
-/* Plans like that of a first training step that may still come: its remainder, and both again that
+/* What a run of the model has, where nobody has said so: all that fit may have. */
+static sn_foreseen foreseen_of(const snug_model *m, const sn_model_step *s) {
+    const size_t both = s->batch > 1 ? 2 : 1; /* a batch of one has no remainder */
+    const sn_foreseen all = {.is_known = false, .n_train = both, .n_others = both};
+    sn_foreseen f = m->foreseen.is_known ? m->foreseen : all;
+    if (m->compiled.optimizer.gradient_accumulation_steps > 0)
+        f.n_train *= 2; /* once more, only adding gradients up */
+    return f;
+}
+
+/* Plans like that of a training step that are still to come: its remainder, and both again that
  * only add gradients up. */
 static size_t n_alike(const snug_model *m, const sn_model_step *s) {
-    bool first = s->mode == SN_STEP_TRAIN;
-    for (int i = 0; i < m->n_steps && first; i++)
-        first = m->steps[i].mode != SN_STEP_TRAIN;
-    return !first ? 0 : m->compiled.optimizer.gradient_accumulation_steps > 0 ? 3 : 1;
+    size_t n = foreseen_of(m, s).n_train;
+    if (!sn_step_trains(s->mode))
+        return 0;
+    for (int i = 0; i < m->n_steps; i++)
+        n -= n > 0 && sn_step_trains(m->steps[i].mode);
+    return n > 0 ? n - 1 : 0;
 }
 
 /* Those are expected to take as many steps as the whole batch: a plan for little memory has many
@@ -112,37 +94,36 @@ static size_t n_alike(const snug_model *m, const sn_model_step *s) {
 static size_t step_bytes_of(const snug_model *m, const sn_model_step *s) {
     if (sn_gpu_of(m->target))
         return 0; /* the host's */
-    return (1 + n_alike(m, s)) * STEP_BYTES;
+    return (1 + n_alike(m, s)) * s->step_bytes;
 }
 
 /* Of a step of validation: forward nodes, and some that only it has. */
-static size_t validation_size(const sn_graph *g) {
+static size_t validation_size(const sn_model_step *s) {
+    const sn_graph *g = s->graph;
     const uint32_t n = sn_graph_n_nodes(g);
     uint32_t n_forward = 0;
     for (uint32_t i = 0; i < n; i++)
         n_forward += sn_graph_node_at(g, (sn_node){i})->part == SN_PART_FORWARD;
-    const double part = n > 0 ? 1.25 * n_forward / n : 1;
-    return (size_t)((part < 1 ? part : 1) * (double)size_of(g));
+    const double part = n > 0 ? 1.2 * n_forward / n : 1;
+    return (size_t)((part < 1 ? part : 1) * (double)size_of(g, s->step_bytes));
 }
 
 /* What the ledger will hold beside this step and what it holds now: its plan's tables, sessions
- * of the steps planned before, and the steps that may come after: those alike (but for what
+ * of the steps planned before, and the steps that come after: those alike (but for what
  * step_bytes_of counts), validation and its remainder. */
 static size_t to_come(const snug_model *m, const sn_model_step *s) {
-    const size_t n_train = m->compiled.optimizer.gradient_accumulation_steps > 0 ? 4 : 2;
-    size_t largest = size_of(s->graph), validation = validation_size(s->graph);
-    size_t there = largest + n_alike(m, s) * sn_graph_n_nodes(s->graph) * STEP_BYTES;
-    size_t own = PLAN_BYTES;
+    const bool trains = sn_step_trains(s->mode);
+    size_t own = PLAN_BYTES + snug_model_n_weights(m) * SAVED_BYTES;
+    size_t n_others = foreseen_of(m, s).n_others;
     for (int i = 0; i < m->n_steps; i++) {
-        const size_t size = size_of(m->steps[i].graph), val = validation_size(m->steps[i].graph);
-        largest = size > largest ? size : largest;
-        validation = val > validation ? val : validation;
-        there += size;
+        n_others -= n_others > 0 && !sn_step_trains(m->steps[i].mode);
         if (!m->steps[i].session)
-            own += (size_t)m->steps[i].plan->n_steps * SESSION_BYTES;
+            own += sn_session_bytes(m->steps[i].plan);
     }
-    const size_t all = n_train * largest + 2 * validation;
-    return own + (all > there ? all - there : 0);
+    if (trains)
+        return own + n_alike(m, s) * (sn_graph_bytes(s->graph) + PLAN_BYTES) +
+               n_others * validation_size(s);
+    return own + (n_others > 0 ? n_others - 1 : 0) * size_of(s->graph, s->step_bytes);
 }
 
 /* The arena is shared: a step that can do with what the others need does not make it larger. */
@@ -155,30 +136,38 @@ static size_t arena_of_others(const snug_model *m) {
     return largest;
 }
 
-/* The smallest budget from which, less its page tables, so many bytes are left. */
-static size_t with_tables(size_t bytes) {
-    size_t budget = bytes;
-    while (budget < bytes + sn_process_tables(budget))
-        budget = bytes + sn_process_tables(budget);
-    return budget;
+static size_t least_of(size_t a, size_t b) {
+    return a < b ? a : b;
 }
 
 /* The budget for the smallest plan. */
-static sn_budget_floor floor_of(const sn_share *share, const sn_plan_floor *least) {
-    const size_t spare =
-        share->first ? least_of(least->bytes / REMAINDER_PART, REMAINDER_BYTES) : 0;
-    const size_t sum =
-        share->process + share->state - least->spilled_bytes + share->books + least->bytes + spare;
-    const size_t unit = share->granule;
-    return (sn_budget_floor){.budget = unit > 0 ? (sum / unit + 2) * unit : with_tables(sum),
+static sn_budget_floor floor_of(const snug_model *m, const sn_share *share,
+                                const sn_plan_floor *least) {
+    const size_t remainder = m->foreseen.is_known || share->granule > 0
+                                 ? 0
+                                 : least_of(least->bytes / REMAINDER_PART, REMAINDER_BYTES);
+    sn_share resident = *share;
+    resident.state -= least->spilled_bytes;
+    return (sn_budget_floor){.budget = sn_share_budget(&resident, least->bytes + remainder),
                              .least = *least};
+}
+
+/* The same, with room for what it took to find it: that was on the ledger before any arena. */
+static sn_budget_floor found_floor(const snug_model *m, const sn_share *share,
+                                   const sn_plan_floor *least) {
+    sn_budget_floor f = floor_of(m, share, least);
+    const sn_share planning = {.process = share->process, .books = sn_peak_since(m->engine)};
+    const size_t plans = sn_share_budget(&planning, 0);
+    if (!m->executor && share->granule == 0 && plans > f.budget)
+        f.budget = plans;
+    return f;
 }
 
 size_t sn_model_booked(const snug_model *m, const sn_model_step *s, const sn_share *share) {
     const sn_plan_floor own = {.bytes = s->plan->memories[SN_MEM_FIRST_ARENA].bytes +
                                         s->plan->n_steps * step_bytes_of(m, s),
                                .spilled_bytes = s->plan->spilled_bytes};
-    return share->budget == 0 || share->granule > 0 ? 0 : floor_of(share, &own).budget;
+    return share->budget == 0 || share->granule > 0 ? 0 : floor_of(m, share, &own).budget;
 }
 
 static snug_status refuse(const snug_model *m, const sn_model_step *s, const sn_share *share,
@@ -192,7 +181,7 @@ static snug_status refuse(const snug_model *m, const sn_model_step *s, const sn_
         "%s (%s %s, %s variables, %s %s, %s arena, %.3g s a step); give "
         "it that, or use a smaller batch",
         snug_bytes_print(share->budget, have, sizeof have), m->network->name, (long long)s->batch,
-        snug_bytes_print(f->budget, need, sizeof need),
+        sn_bytes_print_up(f->budget, need, sizeof need),
         snug_bytes_print(f->budget - rest, process, sizeof process),
         share->granule > 0 ? "context" : "process",
         snug_bytes_print(variables, state, sizeof state),
@@ -201,16 +190,20 @@ static snug_status refuse(const snug_model *m, const sn_model_step *s, const sn_
         snug_bytes_print(f->least.bytes, arena, sizeof arena), f->least.seconds);
 }
 
-/* Of the kernels of the whole batch, or of a GPU's libraries. The bound of one has room for the two
- * of a slice and of a shorter last one. */
-static snug_status code_of(const snug_model *m, sn_model_step *s, const sn_plan_options *o,
-                           size_t *out, snug_error *err) {
+/* What the plan of the whole batch says of any plan of the step: the code of its kernels (the bound
+ * of one has room for the two of a slice and of a shorter last one), or what a GPU's libraries
+ * take; and what a step of it takes of memory. */
+static snug_status size_up(const snug_model *m, sn_model_step *s, sn_plan_options *o, extras *x,
+                           snug_error *err) {
     sn_plan_options plain = *o;
     sn_plan *plan;
     plain.arena_bytes = 0;
     SNUG_TRY(sn_plan_build(m->engine, s->graph, &plain, &plan, err));
-    *out = sn_gpu_of(m->target) ? sn_gpu_reserve(plan) : plan->code_bytes;
+    x->code = sn_gpu_of(m->target) ? sn_gpu_reserve(NULL, plan) : plan->code_bytes;
+    s->step_bytes = (sn_zone_bytes(plan->zone) + sn_session_bytes(plan)) / plan->n_steps;
     sn_plan_destroy(plan);
+    o->step_bytes = step_bytes_of(m, s);
+    x->reserve = to_come(m, s);
     return SNUG_OK;
 }
 
@@ -318,7 +311,7 @@ static snug_status plan_step(snug_model *m, sn_model_step *s, sn_plan_options *o
 /* Within the arena that other steps have already, or else within what is left. */
 static snug_status plan_share(snug_model *m, sn_model_step *s, sn_plan_options *o,
                               const sn_share *share, snug_error *err) {
-    const size_t others = arena_of_others(m) + (size_t)sn_graph_n_nodes(s->graph) * STEP_BYTES;
+    const size_t others = arena_of_others(m) + (size_t)sn_graph_n_nodes(s->graph) * s->step_bytes;
     const bool may_share = m->n_steps > 0 && others < share->arena;
     o->arena_bytes = may_share ? others : share->arena > 0 ? share->arena : 1;
     o->short_bytes = share->missing;
@@ -330,26 +323,12 @@ static snug_status plan_share(snug_model *m, sn_model_step *s, sn_plan_options *
     return st;
 }
 
-/* Whether the floor fits once the process gives its spare band back. */
-static bool fits_without_spare(const sn_share *share, const sn_plan_floor *least) {
-    sn_share less = *share;
-    less.process -= share->spare;
-    return share->spare > 0 && least->bytes > 0 && floor_of(&less, least).budget <= share->budget;
-}
-
-/* A floor told by a run whose process was some pages smaller, in the band before, must run here. */
 static snug_status plan_within(snug_model *m, sn_model_step *s, sn_plan_options *o, size_t away,
                                sn_share *share, snug_error *err) {
-    extras x = {.reserve = to_come(m, s), .away = away, .first = n_alike(m, s) > 0};
-    SNUG_TRY(code_of(m, s, o, &x.code, err));
+    extras x = {.away = away};
+    SNUG_TRY(size_up(m, s, o, &x, err));
     SNUG_TRY(find_share(m, share->budget, x, share, err));
-    snug_status st = plan_share(m, s, o, share, err);
-    if (st == SNUG_E_BUDGET && fits_without_spare(share, o->floor)) {
-        sn_process_give(m->engine, share->spare);
-        SNUG_TRY(find_share(m, share->budget, x, share, err));
-        st = plan_share(m, s, o, share, err);
-    }
-    return st;
+    return plan_share(m, s, o, share, err);
 }
 
 /* What the planner is asked, whatever the limit is. *away as of find_spilled; what is found lies in
@@ -359,7 +338,6 @@ static snug_status ask(snug_model *m, sn_model_step *s, sn_zone **z, sn_plan_opt
     const sn_model_step *const first = first_training(m);
     *o = (sn_plan_options){.devices = &m->target,
                            .n_devices = 1,
-                           .step_bytes = step_bytes_of(m, s),
                            .effort = m->effort,
                            .always_floor = m->wants_floor,
                            .whole = m->as_if_whole};
@@ -384,6 +362,7 @@ snug_status sn_model_plan_within(snug_model *m, sn_model_step *s, size_t budget,
     sn_zone *z = NULL;
     size_t away;
     *share = (sn_share){.budget = budget};
+    sn_peak_restart(m->engine);
     snug_status st = ask(m, s, &z, &o, &away, err);
     o.floor = &least;
     if (st == SNUG_OK && budget == 0)
@@ -391,20 +370,64 @@ snug_status sn_model_plan_within(snug_model *m, sn_model_step *s, size_t budget,
     else if (st == SNUG_OK)
         st = plan_within(m, s, &o, away, share, err);
     sn_zone_destroy(z);
-    const sn_budget_floor smallest = floor_of(share, &least);
+    const sn_budget_floor smallest = found_floor(m, share, &least);
     if (floor && least.bytes > 0)
         *floor = smallest;
-    return st == SNUG_E_BUDGET ? refuse(m, s, share, &smallest, err) : st;
+    m->has_told = st == SNUG_E_BUDGET && least.bytes > 0;
+    return m->has_told ? refuse(m, s, share, &smallest, err) : st;
+}
+
+/* The smallest plan of one of a run's steps. */
+static snug_status least_of_step(snug_model *m, const sn_step_key *key, sn_model_step *s,
+                                 sn_share *share, sn_budget_floor *floor, snug_error *err) {
+    *s = (sn_model_step){.mode = key->mode, .batch = key->batch, .weighting = *key->weighting};
+    SNUG_TRY(sn_model_step_build(m, s, err));
+    const snug_status st = sn_model_plan_within(m, s, 1, share, floor, err);
+    return st == SNUG_E_BUDGET && floor->budget > 0 ? SNUG_OK : st == SNUG_OK ? SNUG_E_BUDGET : st;
+}
+
+/* Of all steps; *share is the first one's. */
+static snug_status least_of_all(snug_model *m, const sn_step_key *keys, size_t n, sn_share *share,
+                                sn_budget_floor *floor) {
+    for (size_t i = 0; i < n; i++) {
+        sn_budget_floor one = {.budget = 0};
+        sn_model_step s;
+        sn_share own;
+        snug_error unused = {SNUG_OK, ""};
+        const snug_status st = least_of_step(m, &keys[i], &s, &own, &one, &unused);
+        sn_model_step_close(&s);
+        SNUG_TRY(st);
+        if (i == 0)
+            *share = own;
+        if (i == 0 || one.least.bytes > floor->least.bytes)
+            *floor = floor_of(m, share, &one.least);
+    }
+    return SNUG_OK;
+}
+
+snug_status sn_model_refuse_all(snug_model *m, const sn_step_key *keys, size_t n, snug_error *err) {
+    const sn_model_step first = {.batch = keys[0].batch};
+    sn_budget_floor floor = {.budget = 0};
+    sn_share share = {.budget = 0};
+    size_t budget;
+    SNUG_TRY(sn_model_budget(m, &budget, err));
+    sn_gate_tell(m->engine, true);
+    const snug_status st = least_of_all(m, keys, n, &share, &floor);
+    sn_gate_tell(m->engine, false);
+    if (st != SNUG_OK)
+        return SNUG_E_BUDGET; /* what was said stays */
+    share.budget = budget;
+    return refuse(m, &first, &share, &floor, err);
 }
 
 /* The budget for the floor as the process is now. */
-static snug_status raise_floor(snug_model *m, sn_model_step *s, const sn_plan_options *o,
-                               size_t away, sn_budget_floor *inout, snug_error *err) {
-    extras x = {.reserve = to_come(m, s), .away = away, .first = n_alike(m, s) > 0};
+static snug_status raise_floor(snug_model *m, sn_model_step *s, sn_plan_options *o, size_t away,
+                               sn_budget_floor *inout, snug_error *err) {
+    extras x = {.away = away};
     sn_share share;
-    SNUG_TRY(code_of(m, s, o, &x.code, err));
+    SNUG_TRY(size_up(m, s, o, &x, err));
     SNUG_TRY(find_share(m, inout->budget, x, &share, err));
-    const size_t budget = floor_of(&share, &inout->least).budget;
+    const size_t budget = floor_of(m, &share, &inout->least).budget;
     inout->budget = budget > inout->budget ? budget : inout->budget;
     return SNUG_OK;
 }
@@ -437,6 +460,28 @@ snug_status sn_model_peak(const snug_model *m, size_t *out, snug_error *err) {
     return SNUG_OK;
 }
 
+snug_status sn_model_expect(const snug_model *m, size_t *out, snug_error *err) {
+    size_t state, arena = 0, books = books_of(m);
+    sn_process_need need = {.map_bytes = 0};
+    sn_process_booking booking;
+    if (sn_gpu_of(m->target))
+        return sn_model_peak(m, out, err);
+    SNUG_TRY(state_of(m, &state, err));
+    for (int i = 0; i < m->n_steps; i++) {
+        const sn_plan *plan = m->steps[i].plan;
+        const size_t bytes = plan->memories[SN_MEM_FIRST_ARENA].bytes;
+        arena = bytes > arena ? bytes : arena;
+        need.code_bytes = plan->code_bytes > need.code_bytes ? plan->code_bytes : need.code_bytes;
+        books += m->steps[i].session ? 0 : sn_session_bytes(plan);
+    }
+    if (first_training(m))
+        state -= first_training(m)->plan->spilled_bytes;
+    need.map_bytes = state + arena;
+    SNUG_TRY(sn_process_book(m->engine, &need, &booking, err));
+    *out = booking.predicted_bytes + books + state + arena;
+    return SNUG_OK;
+}
+
 snug_status sn_model_forecast(const snug_model *m, const sn_plan *plan, sn_forecast *out,
                               snug_error *err) {
     const size_t files =
@@ -452,11 +497,11 @@ snug_status sn_model_forecast(const snug_model *m, const sn_plan *plan, sn_forec
         .code_bytes = plan->code_bytes,
     };
     SNUG_TRY(sn_process_book(m->engine, &need, &booking, err));
-    *out =
-        (sn_forecast){.process = booking.predicted_bytes,
-                      .reserve = booking.booked_bytes - booking.predicted_bytes,
-                      .state = state,
-                      .books = books_of(m) + session_bytes(plan) + files * SN_SPILL_MEMORY_BYTES};
+    *out = (sn_forecast){.process = booking.predicted_bytes,
+                         .reserve = booking.booked_bytes - booking.predicted_bytes,
+                         .state = state,
+                         .books =
+                             books_of(m) + sn_session_bytes(plan) + files * SN_SPILL_MEMORY_BYTES};
     return SNUG_OK;
 }
 
@@ -508,22 +553,17 @@ static snug_status add_fused(snug_model *m, sn_model_step *s, const sn_plan_opti
 
 snug_status sn_model_curve(snug_model *m, sn_model_step *s, sn_plan_point *out, uint32_t max,
                            uint32_t *n, snug_error *err) {
-    const sn_plan_options o = {
-        .devices = &m->target,
-        .n_devices = 1,
-        .step_bytes = step_bytes_of(m, s),
-        .effort = m->effort,
-    };
-    extras x = {.reserve = to_come(m, s), .first = n_alike(m, s) > 0};
+    sn_plan_options o = {.devices = &m->target, .n_devices = 1, .effort = m->effort};
+    extras x = {.reserve = 0};
     sn_share share;
-    SNUG_TRY(code_of(m, s, &o, &x.code, err));
+    SNUG_TRY(size_up(m, s, &o, &x, err));
     SNUG_TRY(find_share(m, 0, x, &share, err));
     SNUG_TRY(sn_plan_curve(m->engine, s->graph, &o, out, max, n, err));
     SNUG_TRY(add_fused(m, s, &o, out, n, err));
     sn_plan_thin(out, n);
     for (uint32_t i = 0; i < *n; i++) {
         const sn_plan_floor point = {.bytes = out[i].bytes, .seconds = out[i].seconds};
-        out[i].bytes = floor_of(&share, &point).budget;
+        out[i].bytes = floor_of(m, &share, &point).budget;
     }
     sn_plan_thin(out, n); /* a card's memory comes in granules */
     return SNUG_OK;

@@ -1,25 +1,10 @@
-/* budget.h: what is left of a budget of the whole process for the arena of a step.
- *
- *     budget = process (booked) + state + books (graph, plan, sessions, names) + arena
- *
- * The process is booked in bands with a reserve, so that equal runs get equal plans. */
+/* budget.h: a step's plan within a budget of the whole process, or of a GPU's memory. What is left
+ * for its arena is decided in src/budget. */
 #ifndef SN_TRAIN_BUDGET_H
 #define SN_TRAIN_BUDGET_H
 
+#include "budget/share.h"
 #include "train/model.h"
-
-typedef struct {
-    size_t budget;  /* 0: no limit */
-    size_t process; /* booked beside the ledger, without page tables */
-    size_t spare;   /* of `process`, what may be given back where else nothing fits */
-    size_t tables;  /* page tables of the budget */
-    size_t state;   /* all variables of the network, in whole pages */
-    size_t books;   /* on the ledger beside state and arena, and reserved there */
-    size_t arena;   /* what is left */
-    bool first;     /* a little of it is kept for the plan of a remainder (budget.c) */
-    size_t missing; /* what the others have too many, where nothing is left */
-    size_t granule; /* on a GPU: memory there is given in multiples of this; else 0 */
-} sn_share;
 
 /* On a GPU budget and rows are those of its memory: `process` is the context with what libraries
  * may still take, `books` the buffers there. (budget_gpu.c)
@@ -62,14 +47,26 @@ SNUG_CHECKED snug_status sn_model_forecast(const snug_model *m, const sn_plan *p
 SNUG_CHECKED snug_status sn_model_check_plan(const snug_model *m, const sn_plan *plan,
                                              size_t budget, snug_error *err);
 
-/* Once sn_model_prepare is through and all is on the ledger: the peak to expect of the process. */
+/* The peak to expect of the process with what is on the ledger now. */
 SNUG_CHECKED snug_status sn_model_peak(const snug_model *m, size_t *out, snug_error *err);
+/* The same when all steps that are wanted have run, before any arena exists. */
+SNUG_CHECKED snug_status sn_model_expect(const snug_model *m, size_t *out, snug_error *err);
 
 /* Plans s->graph within the budget. A refusal (SNUG_E_BUDGET) says the smallest budget that would
  * do; *floor (may be NULL) gets it, with the arena and seconds of that plan. */
 SNUG_CHECKED snug_status sn_model_plan_within(snug_model *m, sn_model_step *s, size_t budget,
                                               sn_share *share, sn_budget_floor *floor,
                                               snug_error *err);
+/* Of a run that has several steps, one of which was refused: the smallest budget that suffices for
+ * all of them, in place of the message of the one. The first is the one whose plan counts all
+ * others in. */
+typedef struct {
+    sn_step_mode mode;
+    int64_t batch;
+    const sn_weighting *weighting;
+} sn_step_key;
+SNUG_CHECKED snug_status sn_model_refuse_all(snug_model *m, const sn_step_key *keys, size_t n,
+                                             snug_error *err);
 /* The plan of such a floor, without a search. To look for it has made the process larger than it
  * was: inout->budget is raised to what would do now. */
 SNUG_CHECKED snug_status sn_model_plan_floor(snug_model *m, sn_model_step *s,

@@ -75,7 +75,7 @@ snug_status sn_gpu_forecast(const snug_model *m, const sn_plan *plan, sn_forecas
     SNUG_TRY(state_of(m, &state, err));
     const size_t unit = f.granule_bytes, arena = plan->memories[SN_MEM_FIRST_ARENA].bytes;
     *out = (sn_forecast){.process = f.context_bytes,
-                         .reserve = sn_gpu_reserve(plan),
+                         .reserve = sn_gpu_reserve(NULL, plan),
                          .state = in_granules(state - plan->spilled_bytes, unit),
                          .books = unit + in_granules(arena, unit) - arena};
     return SNUG_OK;

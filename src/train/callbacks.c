@@ -106,6 +106,7 @@ static void destroy_early_stopping(void *ctx) {
 
 snug_status snug_callback_early_stopping(snug_engine *e, const char *quantity, int patience,
                                          double min_delta, snug_callback *out, snug_error *err) {
+    SNUG_NEEDS(err, e && out);
     early_stopping made = {.engine = e, .patience = patience, .min_delta = fabs(min_delta)};
     void *block;
     SNUG_TRY(watch(&made.what, quantity, err));
@@ -145,6 +146,7 @@ static void destroy_best_weights(void *ctx) {
 
 snug_status snug_callback_best_weights(snug_engine *e, const char *quantity, const char *path,
                                        snug_callback *out, snug_error *err) {
+    SNUG_NEEDS(err, e && out);
     watched what;
     void *block;
     SNUG_TRY(check_path(path, err));
@@ -179,6 +181,7 @@ static void destroy_schedule(void *ctx) {
 snug_status snug_callback_schedule(snug_engine *e,
                                    double (*rate)(void *ctx, int epoch, double current), void *ctx,
                                    snug_callback *out, snug_error *err) {
+    SNUG_NEEDS(err, e && out);
     void *block;
     if (!rate)
         return sn_fail(err, SNUG_E_INVALID, "snug_callback_schedule: rate must not be NULL");
@@ -236,6 +239,7 @@ static void destroy_plateau(void *ctx) {
 snug_status snug_callback_reduce_on_plateau(snug_engine *e, const char *quantity,
                                             const snug_plateau_options *options, snug_callback *out,
                                             snug_error *err) {
+    SNUG_NEEDS(err, e && out);
     plateau made = {.engine = e};
     void *block;
     if (options)
@@ -324,6 +328,7 @@ static void destroy_csv(void *ctx) {
 
 snug_status snug_callback_csv(snug_engine *e, const char *path, snug_callback *out,
                               snug_error *err) {
+    SNUG_NEEDS(err, e);
     void *block;
     SNUG_TRY(check_path(path, err));
     SNUG_TRY(sn_alloc_zero(e, SN_MEM_OTHER, sizeof(csv), &block, err));

@@ -12,27 +12,39 @@ static snug_status open_stream(snug_model *m, sn_step_mode mode, const snug_run_
         return sn_fail(err, SNUG_E_INVALID, "model, options and x must not be NULL");
     if (!o->dataset)
         return SNUG_OK;
-    SNUG_TRY(sn_stream_create(m, o->dataset, mode, out, err));
+    SNUG_TRY(sn_stream_create(m, o->dataset, mode, NULL, out, err));
     sn_stream_set_interrupt(*out, o->interrupted, o->interrupt_ctx);
     return SNUG_OK;
 }
 
-/* Also names the values for callbacks. */
-static snug_status begin(sn_pass *pass, sn_stream *stream, snug_model *m, sn_step_mode mode,
-                         const snug_run_options *o, snug_progress *progress, snug_error *err) {
+static snug_status plan_pass(sn_pass *pass, sn_stream *stream, snug_model *m, sn_step_mode mode,
+                             const snug_run_options *o, snug_error *err) {
     const sn_plain_data feeds = {o->x, o->y, o->sample_weight};
     const snug_data data = o->data ? *o->data : sn_plain_as_data(&feeds);
     const sn_part_of_data part = stream ? sn_stream_part(stream) : sn_whole_data(&data, o->batch);
     sn_model_make_room(m, 2);
     SNUG_TRY(sn_pass_init(pass, m, mode, &part, err));
+    const snug_status status = sn_model_prepare(m, err);
+    if (status != SNUG_OK)
+        sn_pass_clear(pass);
+    return status;
+}
+
+/* Also names the values for callbacks. A pipeline makes room before the step is refused. */
+static snug_status begin(sn_pass *pass, sn_stream *stream, snug_model *m, sn_step_mode mode,
+                         const snug_run_options *o, snug_progress *progress, snug_error *err) {
+    snug_status status = plan_pass(pass, stream, m, mode, o, err);
+    for (bool done = true; status == SNUG_E_BUDGET && done;) {
+        SNUG_TRY(sn_stream_shrink(stream, m, &done, err));
+        sn_streams_book(stream, NULL, false);
+        if (done)
+            status = plan_pass(pass, stream, m, mode, o, err);
+    }
+    SNUG_TRY(sn_stream_explain(stream, status, err));
+    sn_stream_start(stream);
     if (stream && o->steps > 0)
         pass->n_steps = o->steps;
     pass->interrupt = (sn_interrupt){o->interrupted, o->interrupt_ctx};
-    const snug_status status = sn_model_prepare(m, err);
-    if (status != SNUG_OK) {
-        sn_pass_clear(pass);
-        return status;
-    }
     *progress = (snug_progress){
         .n_epochs = 1, .n_steps = pass->n_steps > 0 ? pass->n_steps : 0, .model = m};
     if (mode != SN_STEP_PREDICT)

@@ -70,24 +70,22 @@ static snug_status split_data(fit_run *f, sn_part_of_data *train, sn_part_of_dat
 }
 
 /* Datasets: their first batches come before the plans. */
-static snug_status open_streams(fit_run *f, sn_part_of_data *train, sn_part_of_data *validation,
-                                snug_error *err) {
+static snug_status open_streams(fit_run *f, snug_error *err) {
     const snug_fit_options *o = f->options;
     if (o->x || o->data || o->val_x || o->val_data || o->validation_split != 0)
         return sn_fail(err, SNUG_E_INVALID,
                        "a dataset goes with a validation dataset only; give feeds or datasets");
-    SNUG_TRY(sn_stream_create(f->model, o->dataset, SN_STEP_TRAIN, &f->stream, err));
+    SNUG_TRY(sn_stream_create(f->model, o->dataset, SN_STEP_TRAIN, NULL, &f->stream, err));
     sn_stream_set_interrupt(f->stream, o->interrupted, o->interrupt_ctx);
-    *train = sn_stream_part(f->stream);
-    train->class_weight = o->class_weight;
     if (!o->val_dataset)
         return SNUG_OK;
-    const snug_status status =
-        sn_stream_create(f->model, o->val_dataset, SN_STEP_EVALUATE, &f->val_stream, err);
+    snug_status status = sn_stream_create(f->model, o->val_dataset, SN_STEP_EVALUATE, f->stream,
+                                          &f->val_stream, err);
+    if (status == SNUG_OK)
+        status = sn_stream_put_back(f->val_stream, err);
     if (status != SNUG_OK)
         return sn_fail_in(err, status, "validation data");
     sn_stream_set_interrupt(f->val_stream, o->interrupted, o->interrupt_ctx);
-    *validation = sn_stream_part(f->val_stream);
     f->validates = true;
     return SNUG_OK;
 }
@@ -97,23 +95,105 @@ static void limit_steps(sn_pass *p, int64_t steps) {
         p->n_steps = steps;
 }
 
-static snug_status plan_all(fit_run *f, snug_error *err) {
+/* Full batch and remainder; of a stream nobody knows the last batch. */
+static size_t n_steps_of(const sn_part_of_data *part) {
+    const int64_t wanted = part->batch > 0 ? part->batch : 32;
+    const int64_t batch = wanted < part->n ? wanted : part->n;
+    return part->stream || (batch > 0 && part->n % batch != 0) ? 2 : 1;
+}
+
+static size_t add_keys(const sn_pass *p, sn_step_mode mode, sn_step_key *keys) {
+    const int64_t rest = p->batch > 0 ? p->n % p->batch : 0;
+    size_t n = 0;
+    if (p->batch > 0)
+        keys[n++] = (sn_step_key){mode, p->batch, &p->weighting};
+    if (rest > 0)
+        keys[n++] = (sn_step_key){mode, rest, &p->weighting};
+    return n;
+}
+
+/* One number that suffices for all steps, not only for the one that was refused first. Without room
+ * for the plans there are the others are judged as if they were not made yet. */
+static snug_status refuse_all(fit_run *f, snug_error *err) {
+    sn_step_key keys[4];
+    size_t n = add_keys(&f->train, SN_STEP_TRAIN, keys);
+    n += add_keys(&f->validation, SN_STEP_EVALUATE, keys + n);
+    sn_model_make_room(f->model, SN_MODEL_MAX_STEPS);
+    return n > 1 ? sn_model_refuse_all(f->model, keys, n, err) : SNUG_E_BUDGET;
+}
+
+/* A step that is refused does not keep the others from being looked at: a refusal counts all. */
+static snug_status init_passes(fit_run *f, const sn_part_of_data *train,
+                               const sn_part_of_data *validation, snug_error *err) {
+    const snug_status trains = sn_pass_init(&f->train, f->model, SN_STEP_TRAIN, train, err);
+    if (!f->validates || (trains != SNUG_OK && trains != SNUG_E_BUDGET))
+        return trains;
+    const snug_status status = sn_pass_init(&f->validation, f->model, SN_STEP_EVALUATE, validation,
+                                            trains == SNUG_OK ? err : NULL);
+    if (trains != SNUG_OK || status == SNUG_OK)
+        return trains;
+    return sn_fail_in(err, status, "validation data");
+}
+
+static snug_status plan_passes(fit_run *f, const sn_part_of_data *train,
+                               const sn_part_of_data *validation, snug_error *err) {
     const snug_fit_options *o = f->options;
-    sn_part_of_data train, validation;
-    SNUG_TRY((o->dataset ? open_streams : split_data)(f, &train, &validation, err));
     sn_model_make_room(f->model, SN_FIT_STEPS);
-    SNUG_TRY(sn_pass_init(&f->train, f->model, SN_STEP_TRAIN, &train, err));
-    if (f->validates) {
-        const snug_status status =
-            sn_pass_init(&f->validation, f->model, SN_STEP_EVALUATE, &validation, err);
-        if (status != SNUG_OK)
-            return sn_fail_in(err, status, "validation data");
-    }
+    f->model->foreseen = (sn_foreseen){.is_known = true,
+                                       .n_train = n_steps_of(train),
+                                       .n_others = f->validates ? n_steps_of(validation) : 0};
+    SNUG_TRY(init_passes(f, train, validation, err));
     limit_steps(&f->train, o->steps_per_epoch);
     limit_steps(&f->validation, o->val_steps);
     f->train.interrupt = f->validation.interrupt = (sn_interrupt){o->interrupted, o->interrupt_ctx};
-    SNUG_TRY(sn_model_prepare(f->model, err));
-    return sn_model_peak(f->model, &f->predicted_bytes, err);
+    SNUG_TRY(sn_model_expect(f->model, &f->predicted_bytes, err));
+    return sn_model_prepare(f->model, err);
+}
+
+/* Beside pipelines, whose batches go on from epoch to epoch where they are counted. Plans that were
+ * made without them do not count. */
+static snug_status plan_beside_streams(fit_run *f, snug_error *err) {
+    const bool together = f->options->steps_per_epoch > 0;
+    sn_part_of_data train, validation = {.n = 0};
+    if (f->model->n_pinned == 0 && snug_budget_bytes(f->model->engine) > 0)
+        sn_model_drop_steps(f->model);
+    sn_streams_book(f->stream, f->val_stream, together);
+    train = sn_stream_part(f->stream);
+    train.class_weight = f->options->class_weight;
+    if (f->val_stream)
+        validation = sn_stream_part(f->val_stream);
+    return plan_passes(f, &train, &validation, err);
+}
+
+static snug_status shrink(fit_run *f, bool *done, snug_error *err) {
+    SNUG_TRY(sn_stream_shrink(f->stream, f->model, done, err));
+    if (!*done)
+        SNUG_TRY(sn_stream_shrink(f->val_stream, f->model, done, err));
+    sn_pass_clear(&f->validation);
+    sn_pass_clear(&f->train);
+    return SNUG_OK;
+}
+
+/* Pipelines make room before a step is refused. */
+static snug_status plan_streams(fit_run *f, snug_error *err) {
+    SNUG_TRY(open_streams(f, err));
+    snug_status status = plan_beside_streams(f, err);
+    for (bool done = true; status == SNUG_E_BUDGET && done;) {
+        SNUG_TRY(shrink(f, &done, err));
+        if (done)
+            status = plan_beside_streams(f, err);
+    }
+    sn_stream_start(f->stream);
+    return sn_stream_explain(f->stream, status, err);
+}
+
+static snug_status plan_all(fit_run *f, snug_error *err) {
+    sn_part_of_data train, validation;
+    if (f->options->dataset)
+        return plan_streams(f, err);
+    SNUG_TRY(split_data(f, &train, &validation, err));
+    const snug_status status = plan_passes(f, &train, &validation, err);
+    return status == SNUG_E_BUDGET ? refuse_all(f, err) : status;
 }
 
 static void init_progress(fit_run *f) {
@@ -275,6 +355,7 @@ snug_status snug_fit(snug_model *model, const snug_fit_options *options, snug_fi
         .model = model, .options = options, .n_epochs = options->epochs ? options->epochs : 1};
     model->failed.there = false;
     snug_status status = plan_all(&f, err);
+    model->foreseen = (sn_foreseen){.is_known = false};
     if (status == SNUG_OK) {
         init_progress(&f);
         const int pinned = sn_model_pin(model);

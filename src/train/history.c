@@ -56,6 +56,7 @@ static void destroy_history(void *ctx) {
 
 snug_status snug_callback_history(snug_engine *e, snug_history **history, snug_callback *out,
                                   snug_error *err) {
+    SNUG_NEEDS(err, e && history && out);
     void *block;
     SNUG_TRY(sn_alloc_zero(e, SN_MEM_OTHER, sizeof(snug_history), &block, err));
     snug_history *const h = block;
@@ -69,11 +70,14 @@ snug_status snug_callback_history(snug_engine *e, snug_history **history, snug_c
 }
 
 size_t snug_history_epochs(const snug_history *h) {
+    if (!h)
+        return 0;
     return h->n_epochs;
 }
 
 snug_status snug_history_value(const snug_history *h, const char *quantity, size_t epoch,
                                double *out, snug_error *err) {
+    SNUG_NEEDS(err, h && quantity);
     const bool validation = strncmp(quantity, "val_", 4) == 0;
     const char *name = validation ? quantity + 4 : quantity;
     if (epoch >= h->n_epochs)

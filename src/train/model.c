@@ -63,7 +63,14 @@ static snug_status compile_loaded(snug_model *m, const sn_keras_compile *found,
                       .weighted_metrics =
                           found->weighted_metrics[0] ? found->weighted_metrics : NULL};
     const snug_status status = snug_model_compile(m, &c, err);
-    if (status == SNUG_OK || !instead)
+    const bool given = instead && (instead->optimizer || instead->loss || instead->metrics ||
+                                   instead->loss_weights || instead->weighted_metrics);
+    if (status == SNUG_E_INVALID && !given) { /* wrong in the file: nobody typed it */
+        if (err)
+            err->code = SNUG_E_FORMAT;
+        return SNUG_E_FORMAT;
+    }
+    if (status == SNUG_OK || !given)
         return status;
     c.optimizer = instead->optimizer ? instead->optimizer : c.optimizer;
     c.loss = instead->loss ? instead->loss : c.loss;
@@ -168,6 +175,7 @@ snug_status snug_model_compile(snug_model *m, const snug_compile *compile, snug_
 }
 
 snug_status snug_model_set_learning_rate(snug_model *m, double rate, snug_error *err) {
+    SNUG_NEEDS(err, m);
     if (!(rate >= 0) || !isfinite(rate))
         return sn_fail(err, SNUG_E_INVALID, "a learning rate of %g; it must be a number from 0",
                        rate);
@@ -182,6 +190,8 @@ snug_status snug_model_set_learning_rate(snug_model *m, double rate, snug_error 
 }
 
 double snug_model_learning_rate(const snug_model *m) {
+    if (!m)
+        return 0;
     return sn_optimizer_rate(&m->compiled.optimizer, m->iterations);
 }
 
@@ -193,6 +203,7 @@ static snug_status check_unused(const snug_model *m, const char *what, snug_erro
 }
 
 snug_status snug_model_set_seed(snug_model *m, uint64_t seed, snug_error *err) {
+    SNUG_NEEDS(err, m);
     SNUG_TRY(check_unused(m, "the seed", err));
     sn_model_drop_steps(m);
     sn_network_set_seed(m->network, seed);
@@ -200,6 +211,7 @@ snug_status snug_model_set_seed(snug_model *m, uint64_t seed, snug_error *err) {
 }
 
 snug_status snug_model_set_dtype(snug_model *m, snug_dtype dtype, snug_error *err) {
+    SNUG_NEEDS(err, m);
     if (dtype != SNUG_F32 && dtype != SNUG_F64)
         return sn_fail(err, SNUG_E_UNSUPPORTED, "a model computes in f32 or f64, not in %s",
                        snug_dtype_name(dtype));
@@ -211,61 +223,86 @@ snug_status snug_model_set_dtype(snug_model *m, snug_dtype dtype, snug_error *er
 
 /* --- looking inside --------------------------------------------------------------------------- */
 snug_engine *snug_model_engine(const snug_model *m) {
+    if (!m)
+        return NULL;
     return m->engine;
 }
 const char *snug_model_name(const snug_model *m) {
+    if (!m)
+        return NULL;
     return m->network->name;
 }
 const char *snug_model_optimizer(const snug_model *m) {
-    return m->optimizer_text;
+    return m ? m->optimizer_text : NULL;
 }
 const char *snug_model_loss(const snug_model *m) {
-    return m->compiled.loss;
+    return m ? m->compiled.loss : NULL;
 }
 size_t snug_model_n_metrics(const snug_model *m) {
+    if (!m)
+        return 0;
     return (size_t)sn_compiled_n_values(&m->compiled) - 1;
 }
 const char *snug_model_metric_name(const snug_model *m, size_t i) {
+    if (!m || i >= snug_model_n_metrics(m))
+        return NULL;
     return sn_compiled_value_name(&m->compiled, (int)i + 1);
 }
 size_t snug_model_n_layers(const snug_model *m) {
+    if (!m)
+        return 0;
     return m->network->n_layers;
 }
 const snug_type *snug_model_input(const snug_model *m) {
+    if (!m)
+        return NULL;
     return sn_network_type(m->network, 0);
 }
 size_t snug_model_n_weights(const snug_model *m) {
+    if (!m)
+        return 0;
     return sn_network_n_weights(m->network);
 }
 
 const snug_type *snug_model_output(const snug_model *m) {
+    if (!m)
+        return NULL;
     return sn_network_type(m->network, m->network->outputs[0]);
 }
 
 void snug_model_target(const snug_model *m, snug_type *out) {
+    if (!(m && out))
+        return;
     sn_loss_target(&m->compiled.objectives[0].loss, snug_model_output(m), out);
 }
 
 size_t snug_model_n_inputs(const snug_model *m) {
+    if (!m)
+        return 0;
     return m->network->n_inputs;
 }
 size_t snug_model_n_outputs(const snug_model *m) {
+    if (!m)
+        return 0;
     return m->network->n_outputs;
 }
 const char *snug_model_input_name(const snug_model *m, size_t i) {
-    return m->network->input_names[i];
+    return m && i < m->network->n_inputs ? m->network->input_names[i] : NULL;
 }
 const char *snug_model_output_name(const snug_model *m, size_t i) {
-    return sn_network_output_name(m->network, (uint32_t)i);
+    return m && i < m->network->n_outputs ? sn_network_output_name(m->network, (uint32_t)i) : NULL;
 }
 const snug_type *snug_model_input_at(const snug_model *m, size_t i) {
-    return sn_network_type(m->network, (uint32_t)i);
+    return m && i < m->network->n_inputs ? sn_network_type(m->network, (uint32_t)i) : NULL;
 }
 const snug_type *snug_model_output_at(const snug_model *m, size_t i) {
-    return sn_network_type(m->network, m->network->outputs[i]);
+    return m && i < m->network->n_outputs ? sn_network_type(m->network, m->network->outputs[i])
+                                          : NULL;
 }
 
 int snug_model_target_at(const snug_model *m, size_t i, snug_type *out) {
+    if (!m || !out || i >= m->network->n_outputs)
+        return 0;
     const sn_objective *o = &m->compiled.objectives[i];
     if (o->used)
         sn_loss_target(&o->loss, snug_model_output_at(m, i), out);
@@ -280,6 +317,11 @@ static const char *class_of(const sn_layer *l) {
 }
 
 void snug_model_layer(const snug_model *m, size_t i, snug_layer_info *out) {
+    if (!out)
+        return;
+    *out = (snug_layer_info){.name = ""};
+    if (!m || i >= m->network->n_layers)
+        return;
     const sn_layer *l = &m->network->layers[i];
     *out = (snug_layer_info){.name = l->name, .type = class_of(l), .output = l->output};
     for (uint32_t k = 0; k < m->network->n_vars; k++) { /* also of layers within it */
@@ -293,6 +335,7 @@ void snug_model_layer(const snug_model *m, size_t i, snug_layer_info *out) {
 
 snug_status snug_model_weight(snug_model *m, size_t i, const char **name, snug_view *view,
                               snug_error *err) {
+    SNUG_NEEDS(err, m && view);
     if (i >= snug_model_n_weights(m))
         return sn_fail(err, SNUG_E_INVALID, "there is no weight %zu; the model has %zu", i,
                        snug_model_n_weights(m));

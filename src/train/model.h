@@ -39,6 +39,7 @@ typedef struct {
     sn_graph *graph;
     sn_graph *plain; /* what graph was before its dense updates were fused, or NULL */
     sn_plan *plan;
+    size_t step_bytes;   /* of a step of such a plan and of the session that runs it */
     bool wanted;         /* to run; others are planned only to be looked at */
     bool streams;        /* batch after batch comes from the host */
     sn_session *session; /* NULL until sn_model_prepare */
@@ -67,6 +68,12 @@ typedef struct {
     sn_plan_floor least;
 } sn_budget_floor;
 
+/* Which steps a run will plan: full batch and remainder of each kind. */
+typedef struct {
+    bool is_known;            /* else all that fit may have are booked */
+    size_t n_train, n_others; /* others: validation, or evaluation or prediction alone */
+} sn_foreseen;
+
 struct snug_model {
     snug_engine *engine;
     sn_network *network;
@@ -76,15 +83,18 @@ struct snug_model {
     sn_executor *executor;   /* NULL while no step has a session */
     sn_model_step steps[SN_MODEL_MAX_STEPS];
     int n_steps, n_pinned;
+    sn_foreseen foreseen;
     char *pinned_text; /* a plan for training steps of pinned_batch rows, or NULL */
     size_t pinned_bytes;
     int64_t pinned_batch;
     uint32_t effort;      /* of the planner: times the usual work; 0: once */
+    bool has_told;        /* the last refusal named the smallest budget */
     bool wants_floor;     /* of a step that fits, too */
     bool as_if_spilling;  /* plans that are only looked at may spill, without a folder, */
     bool as_if_whole;     /* or have no slices */
     sn_model_step looked; /* by sn_model_verdict, last; no session */
     sn_budget_floor looked_floor;
+    size_t looked_pipeline; /* bytes of the pipeline of that look, at the least */
     sn_compiled compiled;
     char optimizer_text[640];
     int64_t iterations; /* training steps since the optimizer was new */
@@ -106,6 +116,8 @@ SNUG_CHECKED snug_status sn_model_step_weighted(snug_model *m, sn_step_mode mode
  * the caller closes it. */
 SNUG_CHECKED snug_status sn_model_step_open(snug_model *m, const snug_plan_request *request,
                                             sn_model_step *out, snug_error *err);
+/* The graph of a step of this mode, batch and weighting, not planned yet. */
+SNUG_CHECKED snug_status sn_model_step_build(snug_model *m, sn_model_step *s, snug_error *err);
 void sn_model_step_close(sn_model_step *s);
 /* snug_model_plan; the step it speaks of is m->looked: planned, or where it does not fit planned at
  * the floor. */

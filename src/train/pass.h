@@ -52,7 +52,7 @@ typedef struct {
     int64_t now_rows;
     int64_t step;  /* its number, and */
     int64_t ahead; /* that of the step whose rows came while it ran; -1: none did */
-    double *sums; /* over the examples seen: the loss, then the sums of each metric */
+    double *sums;  /* over the examples seen: the loss, then the sums of each metric */
     size_t n_sums;
     int64_t n_seen;
 } sn_pass;

@@ -5,9 +5,11 @@
 
 #include "base/file.h"
 #include "memory/pool.h"
+#include "train/stream.h"
 
 /* Under a minute for ImageNet's networks. */
 #define BEST_EFFORT 64
+#define PAGE_BYTES  ((size_t)4096)
 
 static void sum_state(const snug_model *m, snug_model_plan_info *out) {
     for (size_t i = 0; i < m->network->n_vars; i++) {
@@ -111,7 +113,8 @@ static snug_status find_floor(snug_model *m, sn_model_step *s, sn_budget_floor *
     const snug_status st = sn_model_plan_within(m, s, 1, &share, floor, err);
     if (floor->budget > 0 && kept.plan && !sn_gpu_of(m->target))
         floor->budget -=
-            sn_zone_bytes(kept.plan->zone) + (kept.plain ? sn_graph_bytes(kept.graph) : 0);
+            (sn_zone_bytes(kept.plan->zone) + (kept.plain ? sn_graph_bytes(kept.graph) : 0)) /
+            PAGE_BYTES * PAGE_BYTES; /* a cgroup counts pages */
     *s = kept;
     return st == SNUG_E_BUDGET ? SNUG_OK : st;
 }
@@ -140,10 +143,14 @@ static snug_status judge(snug_model *m, sn_model_step *s, size_t budget, snug_mo
     return SNUG_OK;
 }
 
+static size_t pipeline_of(const snug_model *m, const snug_plan_request *request) {
+    return request->dataset ? m->looked_pipeline : request->pipeline_bytes;
+}
+
 /* As if pipelines of so many bytes were at work (0: those that are), until the limit that this
  * returns is set again. */
-static size_t set_pipelines(snug_model *m, size_t bytes) {
-    const size_t limit = sn_pool_limit(m->engine);
+static size_t set_pipelines(snug_model *m, const snug_plan_request *request) {
+    const size_t limit = sn_pool_limit(m->engine), bytes = pipeline_of(m, request);
     if (bytes == 0)
         return limit;
     sn_pool_hold(m->engine);
@@ -151,8 +158,8 @@ static size_t set_pipelines(snug_model *m, size_t bytes) {
     return limit;
 }
 
-static void reset_pipelines(snug_model *m, size_t bytes, size_t limit) {
-    if (bytes == 0)
+static void reset_pipelines(snug_model *m, const snug_plan_request *request, size_t limit) {
+    if (pipeline_of(m, request) == 0)
         return;
     sn_pool_set_limit(m->engine, limit);
     sn_pool_drop(m->engine);
@@ -170,19 +177,71 @@ static snug_status check_disk(const snug_model *m, const snug_model_plan_info *i
     return sn_file_check_folder(sn_engine_io(m->engine), folder, (int64_t)info->spilled_bytes, err);
 }
 
+static snug_status judge_anew(snug_model *m, const snug_plan_request *request, size_t budget,
+                              snug_model_plan_info *out, snug_error *err) {
+    sn_model_step_close(&m->looked);
+    SNUG_TRY(sn_model_step_open(m, request, &m->looked, err));
+    return judge(m, &m->looked, budget, out, err);
+}
+
+/* The smallest budget is one of a pipeline that makes do with the least. */
+static snug_status judge_floor(snug_model *m, sn_stream *stream, snug_model_plan_info *inout,
+                               snug_error *err) {
+    sn_budget_floor floor = {.budget = 0};
+    for (bool done = true; done;) {
+        SNUG_TRY(sn_stream_shrink(stream, m, &done, err));
+        sn_streams_book(stream, NULL, false);
+    }
+    m->looked_pipeline = sn_pool_limit(m->engine);
+    if (m->wants_floor && inout->fits && inout->budget_bytes > 0) {
+        SNUG_TRY(find_floor(m, &m->looked, &floor, err));
+        inout->floor_bytes = floor.budget;
+        inout->floor_seconds = floor.least.seconds;
+        m->looked_floor = floor;
+    }
+    return SNUG_OK;
+}
+
+/* As fit plans a step beside a pipeline: that makes room before the step is refused. */
+static snug_status judge_beside(snug_model *m, const snug_plan_request *request, size_t budget,
+                                snug_model_plan_info *out, snug_error *err) {
+    const sn_step_mode mode = request->train ? SN_STEP_TRAIN : SN_STEP_PREDICT;
+    const bool wants_floor = m->wants_floor;
+    sn_stream *stream = NULL;
+    bool done = true;
+    SNUG_TRY(sn_stream_create(m, request->dataset, mode, NULL, &stream, err));
+    m->wants_floor = false;
+    snug_status status = judge_anew(m, request, budget, out, err);
+    while (status == SNUG_OK && !out->fits && done) {
+        status = sn_stream_shrink(stream, m, &done, err);
+        sn_streams_book(stream, NULL, false);
+        if (status == SNUG_OK && done)
+            status = judge_anew(m, request, budget, out, err);
+    }
+    m->wants_floor = wants_floor;
+    if (status == SNUG_OK)
+        status = judge_floor(m, stream, out, err);
+    sn_stream_destroy(stream);
+    return status;
+}
+
 snug_status sn_model_verdict(snug_model *m, const snug_plan_request *request,
                              snug_model_plan_info *out, snug_error *err) {
     size_t budget = request->budget_bytes;
     snug_model_plan_info info = {.fits = 0};
     if (budget == 0)
         SNUG_TRY(sn_model_budget(m, &budget, err));
-    sn_model_step_close(&m->looked);
-    SNUG_TRY(sn_model_step_open(m, request, &m->looked, err));
     m->effort = request->best ? BEST_EFFORT : 0;
     m->wants_floor = !request->quick;
-    const size_t limit = set_pipelines(m, request->pipeline_bytes);
-    snug_status status = judge(m, &m->looked, budget, &info, err);
-    reset_pipelines(m, request->pipeline_bytes, limit);
+    m->looked_pipeline = 0;
+    snug_status status;
+    if (request->dataset) {
+        status = judge_beside(m, request, budget, &info, err);
+    } else {
+        const size_t limit = set_pipelines(m, request);
+        status = judge_anew(m, request, budget, &info, err);
+        reset_pipelines(m, request, limit);
+    }
     m->effort = 0;
     m->wants_floor = false;
     if (status == SNUG_OK)
@@ -202,9 +261,9 @@ snug_status sn_model_floor(snug_model *m, const snug_plan_request *request, sn_l
     SNUG_TRY(sn_model_step_open(m, request, &step, err));
     m->as_if_spilling = look == SN_LOOK_SPILLING;
     m->as_if_whole = look == SN_LOOK_WHOLE;
-    const size_t limit = set_pipelines(m, request->pipeline_bytes);
+    const size_t limit = set_pipelines(m, request);
     const snug_status status = find_floor(m, &step, &floor, err);
-    reset_pipelines(m, request->pipeline_bytes, limit);
+    reset_pipelines(m, request, limit);
     m->as_if_spilling = m->as_if_whole = false;
     sn_model_step_close(&step);
     *out = floor.budget;
@@ -216,7 +275,7 @@ snug_status sn_model_verdict_again(snug_model *m, const snug_plan_request *reque
     snug_model_plan_info info = {.budget_bytes = inout->budget_bytes};
     sn_model_step_close(&m->looked);
     SNUG_TRY(sn_model_step_open(m, request, &m->looked, err));
-    const size_t limit = set_pipelines(m, request->pipeline_bytes);
+    const size_t limit = set_pipelines(m, request);
     m->effort = request->best ? BEST_EFFORT : 0;
     snug_status status = sn_model_plan_floor(m, &m->looked, &m->looked_floor, err);
     m->effort = 0;
@@ -224,7 +283,7 @@ snug_status sn_model_verdict_again(snug_model *m, const snug_plan_request *reque
         tell_plan(&m->looked, &info);
         status = tell_share(m, &m->looked, &info, err);
     }
-    reset_pipelines(m, request->pipeline_bytes, limit);
+    reset_pipelines(m, request, limit);
     if (status != SNUG_OK) {
         sn_model_step_close(&m->looked);
         return status;
@@ -331,6 +390,7 @@ snug_status snug_fit_check(snug_model *m, const snug_plan_request *request, snug
 
 snug_status snug_model_plan_text(snug_model *m, const snug_plan_request *request,
                                  const snug_writer *out, snug_error *err) {
+    SNUG_NEEDS(err, out);
     snug_model_plan_info info;
     SNUG_TRY(snug_model_plan(m, request, &info, err));
     return sn_plan_print(m->looked.plan, out, err);

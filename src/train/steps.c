@@ -61,8 +61,7 @@ static void clear_step(sn_model_step *s) {
     *s = (sn_model_step){.batch = 0};
 }
 
-/* The graph of the step, not planned yet. */
-static snug_status build_step(snug_model *m, sn_model_step *s, snug_error *err) {
+snug_status sn_model_step_build(snug_model *m, sn_model_step *s, snug_error *err) {
     SNUG_TRY(sn_compiled_resolve(m->network, &m->compiled, err));
     const sn_step_spec spec = {.network = m->network,
                                .objectives = m->compiled.objectives,
@@ -117,7 +116,7 @@ static snug_status plan_step(snug_model *m, sn_model_step *s, snug_error *err) {
 }
 
 static snug_status make_step(snug_model *m, sn_model_step *s, snug_error *err) {
-    SNUG_TRY(build_step(m, s, err));
+    SNUG_TRY(sn_model_step_build(m, s, err));
     if (m->pinned_text && s->mode == SN_STEP_TRAIN && s->batch == m->pinned_batch)
         SNUG_TRY(parse_plan(m, s, err));
     else
@@ -220,7 +219,7 @@ snug_status sn_model_step_open(snug_model *m, const snug_plan_request *request, 
                            .batch = request->batch};
     if (request->train)
         SNUG_TRY(sn_weighting_find(m, request, &out->weighting, err));
-    const snug_status status = build_step(m, out, err);
+    const snug_status status = sn_model_step_build(m, out, err);
     if (status != SNUG_OK)
         sn_model_step_close(out);
     return status;
@@ -234,6 +233,18 @@ snug_status sn_model_step_find(snug_model *m, sn_step_mode mode, int64_t batch, 
                                snug_error *err) {
     const sn_weighting none = {.n_weights = 0};
     return sn_model_step_weighted(m, mode, batch, &none, out, err);
+}
+
+/* There was no room even to plan the step: it is planned once more only to say what would do. */
+static snug_status tell_floor(snug_model *m, sn_model_step *s, snug_error *err) {
+    snug_error said = {SNUG_OK, ""};
+    sn_gate_tell(m->engine, true);
+    const snug_status status = make_step(m, s, &said);
+    sn_gate_tell(m->engine, false);
+    clear_step(s);
+    if (status == SNUG_E_BUDGET && m->has_told && err)
+        *err = said;
+    return SNUG_E_BUDGET;
 }
 
 snug_status sn_model_step_weighted(snug_model *m, sn_step_mode mode, int64_t batch,
@@ -252,10 +263,12 @@ snug_status sn_model_step_weighted(snug_model *m, sn_step_mode mode, int64_t bat
                        "the call under way has returned",
                        SN_MODEL_MAX_STEPS);
     sn_model_step s = {.mode = mode, .batch = batch, .weighting = *weighting};
+    m->has_told = false;
     const snug_status status = make_step(m, &s, err);
     if (status != SNUG_OK) {
         clear_step(&s);
-        return status;
+        s = (sn_model_step){.mode = mode, .batch = batch, .weighting = *weighting};
+        return status == SNUG_E_BUDGET && !m->has_told ? tell_floor(m, &s, err) : status;
     }
     *out = &m->steps[m->n_steps];
     m->steps[m->n_steps++] = s;
@@ -290,11 +303,13 @@ void sn_model_drop_steps(snug_model *m) {
 
 int sn_model_pin(snug_model *m) {
     const int before = m->n_pinned;
+    sn_executor_use(m->executor);
     m->n_pinned = m->n_steps;
     return before;
 }
 
 void sn_model_unpin(snug_model *m, int before) {
+    sn_executor_unuse(m->executor);
     m->n_pinned = before;
 }
 
@@ -324,8 +339,9 @@ snug_status sn_model_add_homes(snug_model *m, snug_error *err) {
 
 static snug_status prepare(snug_model *m, snug_error *err) {
     const sn_device *const devices[1] = {m->target};
-    const sn_executor_options options = {.spill_folder = sn_engine_spill_folder(m->engine)};
-    bool fresh = !m->executor;
+    const sn_executor_options options = {.spill_folder = sn_engine_spill_folder(m->engine),
+                                         .gives = true};
+    bool fresh = !m->executor || !sn_executor_is_ready(m->executor);
     SNUG_TRY(sn_model_add_homes(m, err));
     if (fresh)
         SNUG_TRY(sn_executor_create(m->engine, m->state, devices, 1, &options, &m->executor, err));

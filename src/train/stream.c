@@ -6,18 +6,30 @@
  * slice of it, is filled from the source.
  * 3. Every batch has rows of the first one's shapes; its number of rows may differ.
  * 4. The batch after it may be asked for while the step runs; the error of that is kept for who
- * asks for it in turn. */
+ * asks for it in turn.
+ * 5. With a budget and no limit on pipelines, the first batch is made by as little as it can be,
+ *    one element after another: what that took is what the pipeline cannot do without. Nothing is
+ *    made ahead before the plans are: they count what is there. */
 #include "train/stream.h"
 
+#include "base/size.h"
 #include "data/batch.h"
 #include "data/iterator.h"
 #include "memory/pool.h"
 #include "memory/team.h"
 
+#include <stdio.h>
 #include <string.h>
 
-/* Of a budget, what pipelines get that nobody gave a limit. */
-#define BUDGET_PART 8
+/* Of a budget, what pipelines get at most beyond what they cannot do without: batches and elements
+ * ahead of who asks. */
+#define AHEAD_PART    8
+#define BATCHES_AHEAD 3
+/* Of what the smallest step leaves, what stages keep in memory that have a file for the rest. */
+#define SPILL_PART 4
+/* Elements after the first batch may take a little more: this part, and so many bytes at most. */
+#define WORK_PART   8
+#define MOST_MARGIN ((size_t)256 << 10)
 /* Rows of a batch whose numbers are kept instead of it. */
 #define MOST_LOOSE 65536
 
@@ -43,10 +55,17 @@ struct sn_stream {
     const snug_dataset *rows_of; /* NULL: batches are assembled */
     int64_t *indices;            /* of now and next, `size` each */
     int64_t size;
-    bool waiting; /* the batch was not given to a step yet */
+    bool waiting;  /* the batch was not given to a step yet */
+    bool is_fresh; /* nothing was asked of the iterator */
     int64_t batch;
     int64_t wait_ns;
-    bool set_limit;
+    bool sets_limit;          /* of pipelines, by what this one needs: */
+    size_t least;             /* that it cannot do without */
+    size_t want;              /* that it makes use of */
+    size_t work;              /* of least: what making a batch takes beside it */
+    size_t batch_bytes, kept; /* of least, too: in one batch, and in shuffle and cache */
+    bool is_least;            /* it gets no more than that */
+    sn_step_mode mode;
     int n_parts;
     snug_data data;
     snug_feed *feeds[SNUG_MAX_PARTS];
@@ -170,7 +189,7 @@ snug_status sn_stream_next(sn_stream *s, int64_t *rows, snug_error *err) {
             SNUG_TRY(take_next(s, err));
         else if (!s->waiting)
             SNUG_TRY(pull(s, err));
-        s->waiting = false;
+        s->waiting = s->is_fresh = false;
         SNUG_TRY(check_batch(s, &s->now, rows, err));
     } while (*rows == 0);
     return SNUG_OK;
@@ -192,8 +211,16 @@ void sn_stream_look_back(sn_stream *s) {
     s->looks_ahead = false;
 }
 
+/* The first batch would wait beside the steps of others until it is asked for. */
+snug_status sn_stream_put_back(sn_stream *s, snug_error *err) {
+    snug_element_drop(&s->now.element);
+    s->waiting = false;
+    s->is_fresh = true;
+    return sn_iterator_rewind(s->iterator, err);
+}
+
 snug_status sn_stream_restart(sn_stream *s, snug_error *err) {
-    if (s->waiting)
+    if (s->waiting || s->is_fresh)
         return SNUG_OK;
     s->has_next = false;
     snug_element_drop(&s->next.element);
@@ -281,28 +308,24 @@ static snug_status share_parts(sn_stream *s, const snug_model *m, sn_step_mode m
         n_x, mode == SN_STEP_PREDICT ? "" : ", a target for each output, and weights or none");
 }
 
-static void limit_pipelines(sn_stream *s) {
-    const size_t budget = snug_budget_bytes(s->engine);
-    if (budget == 0 || sn_pool_limit(s->engine) != 0)
-        return;
-    sn_pool_set_limit(s->engine, budget / BUDGET_PART > 0 ? budget / BUDGET_PART : 1);
-    s->set_limit = true;
-}
-
 static size_t index_bytes(const sn_stream *s) {
     return 2 * (size_t)s->size * sizeof *s->indices;
 }
 
-/* Rows of numbers, all of one shape, that can be asked for by number. */
-static snug_status find_loose_rows(sn_stream *s, snug_error *err) {
-    void *block;
-    if (!sn_stage_is_batch(s->dataset, &s->size) || s->size > MOST_LOOSE ||
-        !sn_spec_is_fixed(&s->dataset->before[0]->spec))
-        return SNUG_OK;
-    const snug_dataset *from = sn_stage_drawn_from(s->dataset->before[0]);
+/* Rows of numbers, all of one shape, that can be asked for by number; NULL: none. */
+static const snug_dataset *loose_rows(const snug_dataset *d, int64_t *size) {
+    if (!sn_stage_is_batch(d, size) || *size > MOST_LOOSE || !sn_spec_is_fixed(&d->before[0]->spec))
+        return NULL;
+    const snug_dataset *from = sn_stage_drawn_from(d->before[0]);
     for (int i = 0; from && i < from->spec.n; i++)
         if (from->spec.type[i].rank >= SNUG_MAX_RANK)
             from = NULL;
+    return from;
+}
+
+static snug_status find_loose_rows(sn_stream *s, snug_error *err) {
+    void *block;
+    const snug_dataset *from = loose_rows(s->dataset, &s->size);
     if (!from)
         return SNUG_OK;
     SNUG_TRY(sn_alloc(s->engine, SN_MEM_INPUT, index_bytes(s), &block, err));
@@ -312,45 +335,196 @@ static snug_status find_loose_rows(sn_stream *s, snug_error *err) {
     return SNUG_OK;
 }
 
-/* What a pipeline cannot do without counts in the plan even if it is more than its share: a batch
- * in use, for a GPU the next that is on its way there, one that waits, one that is being made, and
- * elements at work. */
-static void widen_limit(sn_stream *s, bool ahead) {
-    size_t batch = 0;
-    for (int i = 0; i < s->now.element.n; i++)
-        batch += s->now.element.part[i].bytes;
-    const size_t at_work = 6 * (size_t)snug_engine_threads(s->engine) * (batch / (size_t)s->batch);
-    const size_t least = (ahead ? 4 : 3) * batch + at_work;
-    if (s->set_limit && sn_pool_limit(s->engine) < least)
-        sn_pool_set_limit(s->engine, least);
+/* --- what it needs ---------------------------------------------------------------------------- */
+static bool hoards(const snug_dataset *d) {
+    bool found = d->hoards;
+    for (int i = 0; i < d->n_before && !found; i++)
+        found = hoards(d->before[i]);
+    return found;
 }
 
-static snug_status begin(sn_stream *s, const snug_model *m, sn_step_mode mode, snug_error *err) {
-    limit_pipelines(s);
+/* Elements that stages keep beside those they have now: of a cache all that will come. */
+static size_t growth_of(const snug_dataset *d, size_t kept, size_t n_kept, size_t store) {
+    size_t sum = 0, all = store;
+    if (d->grows && d->cardinality >= 0 && n_kept > 0 &&
+        !sn_size_mul((size_t)d->cardinality, kept / n_kept + 1, &all))
+        all = store;
+    if (d->grows && all > kept)
+        sum = (all < store ? all : store) - kept;
+    for (int i = 0; i < d->n_before; i++)
+        sum += growth_of(d->before[i], kept, n_kept, store);
+    return sum;
+}
+
+/* What stages may keep in memory: what the smallest step leaves, and a part of that where there is
+ * a file for the rest. What making a batch takes beside is known when one was made: then the step
+ * is judged with it. */
+static snug_status share_stores(const sn_stream *s, snug_model *m, snug_error *err) {
+    int64_t size = 0;
+    const bool spills = sn_engine_spill_folder(s->engine) != NULL;
+    size_t floor = 0;
+    if (!hoards(s->dataset))
+        return SNUG_OK;
+    if (!last_batch(s->dataset, &size))
+        size = 32;
+    const snug_plan_request request = {.batch = size, .train = s->mode != SN_STEP_PREDICT};
+    SNUG_TRY(sn_model_floor(m, &request, SN_LOOK_PLAIN, &floor, err));
+    const size_t budget = snug_budget_bytes(s->engine), left = budget > floor ? budget - floor : 0;
+    const size_t room = left / (spills ? SPILL_PART : 1);
+    sn_pool_set_store(s->engine, room > 0 ? room : 1);
+    return SNUG_OK;
+}
+
+/* By what the first batch took; before: what was taken when it was asked for. */
+static void measure(sn_stream *s, size_t before, bool ahead) {
+    size_t batch = 0, n_kept;
+    const size_t kept = sn_pool_kept(s->engine, &n_kept), peak = sn_pool_peak(s->engine);
+    for (int i = 0; i < s->now.element.n; i++)
+        batch += sn_pool_rounded(s->now.element.part[i].bytes + 64);
+    const size_t took = peak > before ? peak - before : 0, still = kept + batch;
+    const size_t n_threads = (size_t)snug_engine_threads(s->engine);
+    s->work = took > still ? took - still : 0;
+    s->work += s->work / WORK_PART < MOST_MARGIN ? s->work / WORK_PART : MOST_MARGIN;
+    s->batch_bytes = batch;
+    s->kept = kept;
+    s->least = still + s->work + (ahead ? batch : 0) +
+               growth_of(s->dataset, kept, n_kept,
+                         sn_pool_store(s->engine, sn_engine_spill_folder(s->engine)));
+    s->want = s->least + BATCHES_AHEAD * batch + n_threads * s->work;
+}
+
+void sn_streams_book(const sn_stream *a, const sn_stream *b, bool together) {
+    const sn_stream *const both[2] = {a, b};
+    size_t least = 0, want = 0, work = 0;
+    for (int i = 0; i < 2; i++) {
+        const sn_stream *s = both[i];
+        if (!s || !s->sets_limit)
+            continue;
+        const size_t more = snug_budget_bytes(s->engine) / AHEAD_PART, ahead = s->want - s->least;
+        const size_t l = s->least, w = l + (s->is_least ? 0 : ahead < more ? ahead : more);
+        least = together ? least + l : l > least ? l : least;
+        want = together ? want + w : w > want ? w : want;
+        work = s->work > work ? s->work : work;
+    }
+    if (!a || !a->sets_limit)
+        return;
+    sn_pool_set_limit(a->engine, want > 0 ? want : 1);
+    sn_pool_set_work(a->engine, work);
+}
+
+void sn_stream_start(const sn_stream *s) {
+    if (s && s->sets_limit)
+        sn_pool_set_rest(s->engine, false);
+}
+
+snug_status sn_stream_explain(const sn_stream *s, snug_status status, snug_error *err) {
+    const size_t n = err ? strlen(err->text) : 0;
+    char all[24], batch[24], work[24], kept[24];
+    if (n == 0 || status != SNUG_E_BUDGET || !s || !s->sets_limit || s->least == 0)
+        return status;
+    snprintf(err->text + n, sizeof err->text - n,
+             "; the input pipeline has %s of it (a batch of %s, %s to make it, %s in shuffle and "
+             "cache): a smaller batch, smaller elements or a smaller buffer take less",
+             snug_bytes_print(s->least, all, sizeof all),
+             snug_bytes_print(s->batch_bytes, batch, sizeof batch),
+             snug_bytes_print(s->work, work, sizeof work),
+             snug_bytes_print(s->kept, kept, sizeof kept));
+    return status;
+}
+
+/* --- smaller ---------------------------------------------------------------------------------- */
+static void clear_batches(sn_stream *s) {
+    for (int i = 0; i < SNUG_MAX_PARTS; i++) {
+        snug_feed_destroy(s->feeds[i]);
+        s->feeds[i] = NULL;
+    }
+    snug_element_drop(&s->now.element);
+    snug_element_drop(&s->next.element);
+    snug_iterator_destroy(s->iterator);
+    s->iterator = NULL;
+    sn_free(s->engine, SN_MEM_INPUT, s->indices, s->indices ? index_bytes(s) : 0);
+    s->indices = NULL;
+    s->rows_of = NULL;
+}
+
+/* Without the prefetch: rows go straight into the step's input, no batch is made. */
+static bool may_loosen(const sn_stream *s) {
+    int64_t size;
+    const snug_dataset *batch = last_batch(s->dataset, &size);
+    return s->sets_limit && batch && batch != s->dataset && loose_rows(batch, &size);
+}
+
+static snug_status begin(sn_stream *s, const snug_model *m, snug_error *err);
+
+static snug_status loosen(sn_stream *s, const snug_model *m, snug_error *err) {
+    int64_t size;
+    snug_dataset *batch = (snug_dataset *)last_batch(s->dataset, &size);
+    clear_batches(s);
+    sn_dataset_forget_iterator(batch); /* the next one is the first, with its order */
+    snug_dataset_hold(batch);
+    snug_dataset_drop(s->dataset);
+    s->dataset = batch;
+    return begin(s, m, err);
+}
+
+snug_status sn_stream_shrink(sn_stream *s, const snug_model *m, bool *done, snug_error *err) {
+    *done = false;
+    if (!s || !s->sets_limit)
+        return SNUG_OK;
+    if (!s->is_least) {
+        *done = s->is_least = true;
+        return SNUG_OK;
+    }
+    if (!may_loosen(s))
+        return SNUG_OK;
+    *done = true;
+    return loosen(s, m, err);
+}
+
+/* --- the first batch -------------------------------------------------------------------------- */
+static snug_status begin(sn_stream *s, const snug_model *m, snug_error *err) {
+    const size_t before = sn_pool_taken(s->engine);
+    if (s->sets_limit) {
+        sn_pool_set_rest(s->engine, true);
+        sn_pool_set_limit(s->engine, 1);
+        sn_pool_forget_peak(s->engine);
+    }
     SNUG_TRY(find_loose_rows(s, err));
     SNUG_TRY(snug_iterator_create(s->dataset, &s->iterator, err));
     snug_status status = pull(s, err);
+    if (status == SNUG_E_BUDGET && may_loosen(s))
+        return loosen(s, m, err);
     if (status == SNUG_E_END)
         return sn_fail(err, SNUG_E_DATA, "the dataset has no batch; at least one is needed");
     SNUG_TRY(status);
-    SNUG_TRY(share_parts(s, m, mode, err));
+    SNUG_TRY(share_parts(s, m, s->mode, err));
     SNUG_TRY(check_batch(s, &s->now, &s->batch, err));
     if (s->batch < 1)
         return sn_fail(err, SNUG_E_DATA, "the first batch of the dataset has no rows");
-    widen_limit(s, sn_gpu_of(m->target) && sn_stream_may_look(s));
     s->waiting = true;
+    if (s->sets_limit) {
+        measure(s, before, sn_gpu_of(m->target) && sn_stream_may_look(s));
+        if (may_loosen(s) && s->least > snug_budget_bytes(s->engine) / AHEAD_PART)
+            return loosen(s, m, err); /* memory is worth more to the step than a batch ahead */
+        sn_streams_book(s, NULL, false);
+    }
     return make_feeds(s, err);
 }
 
-snug_status sn_stream_create(snug_model *m, snug_dataset *d, sn_step_mode mode, sn_stream **out,
-                             snug_error *err) {
+snug_status sn_stream_create(snug_model *m, snug_dataset *d, sn_step_mode mode,
+                             const sn_stream *beside, sn_stream **out, snug_error *err) {
+    const bool free = sn_pool_limit(m->engine) == 0 || (beside && beside->sets_limit);
     void *block;
     SNUG_TRY(sn_alloc_zero(m->engine, SN_MEM_INPUT, sizeof(sn_stream), &block, err));
     sn_stream *s = block;
     s->engine = m->engine;
     s->dataset = d;
+    s->mode = mode;
+    s->sets_limit = snug_budget_bytes(m->engine) > 0 && free;
     snug_dataset_hold(d);
-    const snug_status status = begin(s, m, mode, err);
+    snug_status status = s->sets_limit && !beside ? share_stores(s, m, err) : SNUG_OK;
+    if (status == SNUG_OK)
+        status = begin(s, m, err);
     if (status == SNUG_OK)
         *out = s;
     else
@@ -362,14 +536,13 @@ void sn_stream_destroy(sn_stream *s) {
     if (!s)
         return;
     snug_engine *e = s->engine;
-    for (int i = 0; i < SNUG_MAX_PARTS; i++)
-        snug_feed_destroy(s->feeds[i]);
-    snug_element_drop(&s->now.element);
-    snug_element_drop(&s->next.element);
-    snug_iterator_destroy(s->iterator);
+    clear_batches(s);
     snug_dataset_drop(s->dataset);
-    sn_free(e, SN_MEM_INPUT, s->indices, s->indices ? index_bytes(s) : 0);
-    if (s->set_limit)
+    if (s->sets_limit) {
+        sn_pool_set_rest(e, false);
         sn_pool_set_limit(e, 0);
+        sn_pool_set_work(e, 0);
+        sn_pool_set_store(e, 0);
+    }
     sn_free(e, SN_MEM_INPUT, s, sizeof *s);
 }

@@ -20,9 +20,25 @@
 typedef struct sn_stream sn_stream;
 
 /* Asks for the first batch: its rows are the batch of the pass. With a budget of the process and no
- * limit on pipelines, they get an eighth of it. */
+ * limit on pipelines, they get what they need and some to run ahead (sn_streams_book). beside: one
+ * that is there already, or NULL. */
 SNUG_CHECKED snug_status sn_stream_create(snug_model *m, snug_dataset *d, sn_step_mode mode,
-                                          sn_stream **out, snug_error *err);
+                                          const sn_stream *beside, sn_stream **out,
+                                          snug_error *err);
+/* The limit on pipelines for these (b or both may be NULL), as large as the larger of them needs,
+ * or as both together where they are at work at the same time. */
+void sn_streams_book(const sn_stream *a, const sn_stream *b, bool together);
+/* Makes do with less, where it can: *done. First with nothing made ahead of who asks, then with no
+ * batch at all but rows that go straight into a step. Book again; sn_stream_data may be others. */
+SNUG_CHECKED snug_status sn_stream_shrink(sn_stream *s, const snug_model *m, bool *done,
+                                          snug_error *err);
+/* All is planned: batches may be made ahead, from now on. NULL is legal. */
+void sn_stream_start(const sn_stream *s);
+/* Adds to the refusal of a step what the pipeline beside it takes; returns status. NULL is legal.
+ */
+snug_status sn_stream_explain(const sn_stream *s, snug_status status, snug_error *err);
+/* The first batch is asked for again when it is wanted. Feeds stay. */
+SNUG_CHECKED snug_status sn_stream_put_back(sn_stream *s, snug_error *err);
 void sn_stream_destroy(sn_stream *s); /* NULL is legal */
 const snug_data *sn_stream_data(const sn_stream *s);
 int64_t sn_stream_batch(const sn_stream *s);

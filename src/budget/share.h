@@ -1,0 +1,46 @@
+/* share.h: THE place where it is decided how much of a budget a plan may take. Every door asks it
+ * before an arena is made: steps of models (train/budget.c), recorded steps (exec/record_cache.c).
+ * What asks for less than an arena passes the gate of src/memory with each request.
+ *
+ *     budget = process (measured, and what will come) + page tables + state + books + arena
+ *
+ *     sn_share s;
+ *     const sn_share_need need = {.state = ..., .books = ..., .code_bytes = plan->code_bytes};
+ *     sn_share_find(engine, budget, &need, &s, err);
+ *     s.arena                              // what an arena and the steps of its plan may have
+ *     sn_share_budget(&s, arena_bytes)     // the smallest budget that has so much for them */
+#ifndef SN_BUDGET_SHARE_H
+#define SN_BUDGET_SHARE_H
+
+#include "memory/process.h"
+
+/* What there is, or will be, beside the arena. */
+typedef struct {
+    size_t state;      /* variables, in whole pages */
+    size_t books;      /* the rest of the ledger: now, and what is to come */
+    size_t code_bytes; /* a bound of the code that kernels make */
+} sn_share_need;
+
+typedef struct {
+    size_t budget;  /* 0: no limit */
+    size_t process; /* the most to expect beside the ledger, without page tables */
+    size_t tables;  /* page tables of the budget */
+    size_t state;   /* as needed */
+    size_t books;   /* as needed */
+    size_t arena;   /* what is left */
+    size_t missing; /* what the others have too many, where nothing is left */
+    size_t granule; /* on a GPU: memory there is given in multiples of this; else 0 */
+} sn_share;
+
+/* Of the host's memory. */
+SNUG_CHECKED snug_status sn_share_find(snug_engine *e, size_t budget, const sn_share_need *need,
+                                       sn_share *out, snug_error *err);
+/* The smallest budget that leaves so many bytes, for any process that is as this one but for some
+ * pages; in whole pages, as a cgroup counts. */
+size_t sn_share_budget(const sn_share *s, size_t arena_bytes);
+
+static inline size_t sn_in_pages(size_t bytes) {
+    return (bytes + 4095) / 4096 * 4096;
+}
+
+#endif
