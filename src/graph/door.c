@@ -240,6 +240,7 @@ snug_status snug_graph_type(const snug_graph *graph, snug_value value, snug_type
 
 snug_status snug_graph_instantiate(const snug_graph *open, const snug_type *inputs, int n_inputs,
                                    snug_graph **out, snug_error *err) {
+    SNUG_NEEDS(err, open && (inputs || n_inputs == 0) && out);
     return sn_graph_instantiate(open, inputs, n_inputs, out, err);
 }
 

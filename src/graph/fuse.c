@@ -1,6 +1,7 @@
 /* fuse.c: rewrites a graph into a smaller one with the same results. First what no output and no
  * effect needs is dropped; then a table of patterns is tried at each node, in node order; what they
- * left without readers is dropped, too; last the records are replayed into a new graph.
+ * left without readers is dropped, too; last the records are replayed into a new graph, what may
+ * refuse its values before what writes variables.
  *
  * A record says what is emitted in the place of an old node, in terms of old value ids; a pattern
  * changes records and marks those it absorbs as gone. Patterns look at operators, types and readers
@@ -125,18 +126,67 @@ static void try_patterns(sn_fuser *f) {
     }
 }
 
+/* --- checks before writes --------------------------------------------------------------------- */
+
+/* Whether a record writes a variable or reads, over any number of others, what such a one gives. */
+static bool depends_on_write(const bool *written, const sn_node_info *node) {
+    bool depends = sn_ops[node->op].effect == SN_STATE;
+    for (int i = 0; i < node->n_in && !depends; i++)
+        depends = written[node->in[i].i];
+    return depends;
+}
+
+/* What may refuse its values goes before the first write of a variable where it does not need what
+ * was written: a run that is refused has then changed nothing. late[n]: record n comes behind all
+ * that are not; *late NULL: they are in such an order as they are, or extents are still open, of
+ * which parameters may be made in between. */
+static snug_status find_late(const sn_fuser *f, bool **late, snug_error *err) {
+    void *block;
+    bool wrote = false, moves = false, open = false;
+    SNUG_TRY(sn_zone_alloc(f->zone, f->n_nodes * sizeof(bool), &block, err));
+    bool *is_late = block;
+    SNUG_TRY(sn_zone_alloc(f->zone, sn_graph_n_values(f->g) * sizeof(bool), &block, err));
+    bool *written = block; /* per value: it depends on a write */
+    for (uint32_t n = 0; n < f->n_nodes; n++) {
+        const sn_node_info *node = &f->records[n].node;
+        if (f->records[n].gone)
+            continue;
+        is_late[n] = depends_on_write(written, node);
+        for (int k = 0; k < node->n_out; k++) {
+            written[node->out[k].i] = is_late[n];
+            open = open || !sn_type_known(sn_graph_type(f->g, node->out[k]));
+        }
+        wrote = wrote || sn_ops[node->op].effect == SN_STATE;
+        moves = moves || (wrote && !is_late[n] && sn_ops[node->op].effect == SN_MAYFAIL);
+    }
+    *late = moves && !open ? is_late : NULL;
+    return SNUG_OK;
+}
+
+/* --- the new graph ---------------------------------------------------------------------------- */
+
+static snug_status emit_records(const sn_fuser *f, sn_replay *r, const bool *late, bool which,
+                                snug_error *err) {
+    for (uint32_t n = 0; n < f->n_nodes; n++) {
+        if (f->records[n].gone || (late && late[n] != which))
+            continue;
+        if (f->options.origin)
+            f->options.origin[sn_graph_n_nodes(r->to)] = n;
+        SNUG_TRY(sn_replay_node(r, &f->records[n].node, err));
+    }
+    return SNUG_OK;
+}
+
 static snug_status emit(const sn_fuser *f, sn_graph **out, snug_error *err) {
     sn_replay r;
+    bool *late;
+    SNUG_TRY(find_late(f, &late, err));
     snug_status status = sn_replay_init(&r, f->g, NULL, err);
     if (status != SNUG_OK)
         return status;
-    for (uint32_t n = 0; n < f->n_nodes && status == SNUG_OK; n++) {
-        if (f->records[n].gone)
-            continue;
-        if (f->options.origin)
-            f->options.origin[sn_graph_n_nodes(r.to)] = n;
-        status = sn_replay_node(&r, &f->records[n].node, err);
-    }
+    status = emit_records(f, &r, late, false, err);
+    if (status == SNUG_OK && late)
+        status = emit_records(f, &r, late, true, err);
     if (status == SNUG_OK)
         status = sn_replay_take(&r, out, err);
     if (status == SNUG_OK && f->options.params)

@@ -318,11 +318,19 @@ static bool may_move_up(const sn_fuser *f, uint32_t at, uint32_t to) {
     return true;
 }
 
+/* Whether what the update reads beside w and dy, which dx reads too, is made before this place. */
+static bool is_ready_at(const sn_fuser *f, const sn_record *update, uint32_t place) {
+    for (int i = 1; i < 4; i++)
+        if (!is_before(f, update->in[i], place))
+            return false;
+    return true;
+}
+
 /* dy w^T of the weights that the update in place n changes by x^T dy, where the update may move
  * there; its place, or UINT32_MAX. Kernels take sums over this many columns. */
 static uint32_t find_dx(const sn_fuser *f, uint32_t n, const sn_record *product) {
     enum { MOST_COLUMNS = 2048 };
-    const sn_value w = f->records[n].in[0], x = product->in[0], dy = product->in[1];
+    const sn_value w = f->records[n].in[0], dy = product->in[1];
     for (uint32_t i = 0; i < f->readers[w.i].n; i++) {
         const uint32_t place = f->places[f->readers[w.i].first + i];
         const sn_record *r = &f->records[place];
@@ -330,7 +338,7 @@ static uint32_t find_dx(const sn_fuser *f, uint32_t n, const sn_record *product)
         if (!r->gone && r->node.op == SN_OP_matmul && r->node.n_in == 2 && r->in[0].i == dy.i &&
             r->in[1].i == w.i && a->trans_b && !a->trans_a && !a->fold_b && a->act == SN_ACT_none &&
             sn_graph_type(f->g, w)->dims[1] <= MOST_COLUMNS &&
-            (f->maker[x.i] == UINT32_MAX || f->maker[x.i] < place) && may_move_up(f, n, place))
+            is_ready_at(f, &f->records[n], place) && may_move_up(f, n, place))
             return place;
     }
     return UINT32_MAX;

@@ -21,11 +21,16 @@ typedef struct {
     sn_record *relu, *pool, *pool_grad, *relu_grad;
 } pool_match;
 
+/* Whether the gradient goes back through the pool's own windows; pool_grad begins like pool. */
+static bool has_pool_window(const pool_match *m) {
+    return memcmp(&m->pool_grad->node.attrs, &m->pool->node.attrs, sizeof(sn_attrs_pool)) == 0;
+}
+
 /* relu_grad(maxpool_grad(d, code), y), where y is the relu's output and code the pool's. */
 static bool match_pool_backward(const sn_fuser *f, pool_match *m) {
     m->pool_grad = sn_fuse_only_for(f, m->relu_grad->in[0], SN_OP_maxpool_grad);
     return m->pool_grad && m->relu_grad->in[1].i == m->relu->out[0].i &&
-           m->pool_grad->in[1].i == m->pool->out[1].i;
+           m->pool_grad->in[1].i == m->pool->out[1].i && has_pool_window(m);
 }
 
 /* Whether nobody but the backward half of the match reads which elements won. Where a whole window
@@ -116,7 +121,8 @@ static bool match_plain_pool(const sn_fuser *f, uint32_t n, pool_match *m) {
     const sn_readers *code = &f->readers[m->pool->out[1].i];
     if (code->n == 1)
         m->pool_grad = &f->records[f->places[code->first]];
-    return has_own_code(f, m) && (!m->pool_grad || m->pool_grad->node.op == SN_OP_maxpool_grad);
+    return has_own_code(f, m) &&
+           (!m->pool_grad || (m->pool_grad->node.op == SN_OP_maxpool_grad && has_pool_window(m)));
 }
 
 /* stride, pad, dilation, groups: how all these families begin. */

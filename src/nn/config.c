@@ -9,9 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define MAX_VALUE 512   /* letters of a value, with those of the layers inside */
-#define NO_ENTRY  (-2)  /* default of shapes: the list ends here */
-#define NO_AXIS   (-99) /* default of axes of a normalisation, likewise */
+#define MAX_VALUE 512 /* letters of a value, with those of the layers inside */
 
 /* --- the tables ------------------------------------------------------------------------------- */
 /* A function per class, because `conf` must name another struct in each of them. The last element
@@ -20,13 +18,13 @@
 #define INT(key, value)                   FIELD(key, SN_CONF_INT, 1, value, NULL)
 #define INTS(key, n, value)               FIELD(key, SN_CONF_INTS, n, value, NULL)
 #define REAL(key, value)                  FIELD(key, SN_CONF_REAL, 1, value, NULL)
-#define REALS(key, most)                  FIELD(key, SN_CONF_REALS, most, NO_ENTRY, NULL)
+#define REALS(key, most)                  FIELD(key, SN_CONF_REALS, most, SN_NO_ENTRY, NULL)
 #define FLAG(key, value)                  FIELD(key, SN_CONF_FLAG, 1, value, NULL)
 #define TEXT(key, value)                  FIELD(key, SN_CONF_TEXT, 1, 0, value)
 #define INIT(key, value)                  FIELD(key, SN_CONF_INIT, 1, 0, value)
 #define LAYER(key)                        FIELD(key, SN_CONF_LAYER, 0, 0, NULL)
 #define LAYERS(key)                       FIELD(key, SN_CONF_LAYERS, 0, 0, NULL)
-#define ARRAY(key)                        FIELD(key, SN_CONF_ARRAY, 0, NO_ENTRY, NULL)
+#define ARRAY(key)                        FIELD(key, SN_CONF_ARRAY, 0, SN_NO_ENTRY, NULL)
 #define SNUG_LAYER(name, snake, inputs, mask, list)                                                \
     void sn_layer_build_##snake(sn_layer_call *c);                                                 \
     static const sn_conf_field *fields_##snake(void) {                                             \
@@ -158,7 +156,7 @@ static snug_status set_ints(const sn_conf_field *f, void *conf, int index, doubl
     if (index >= f->n)
         return sn_fail(err, SNUG_E_INVALID, "%s has more than %d entries", f->key, f->n);
     int64_t *const v = ints_of(f, conf);
-    const bool fills = index < 0 && f->number != NO_ENTRY;
+    const bool fills = index < 0 && f->number != SN_NO_ENTRY;
     for (int i = 0; fills && i < f->n; i++)
         v[i] = (int64_t)value;
     if (!fills)
@@ -190,8 +188,8 @@ snug_status sn_conf_set_empty(const sn_conf_field *f, void *conf, snug_error *er
     return SNUG_OK;
 }
 
-snug_status sn_conf_set_number(const sn_conf_field *f, void *conf, int index, double value,
-                               snug_error *err) {
+static snug_status put_number(const sn_conf_field *f, void *conf, int index, double value,
+                              snug_error *err) {
     if (!isfinite(value))
         return sn_fail(err, SNUG_E_INVALID, "%s must be a finite number", f->key);
     switch (f->kind) {
@@ -217,9 +215,24 @@ snug_status sn_conf_set_number(const sn_conf_field *f, void *conf, int index, do
     return sn_fail(err, SNUG_E_INVALID, "%s wants a name, not the number %g", f->key, value);
 }
 
+/* What says that nothing was given. */
+static bool is_marker(const sn_conf_field *f, double value) {
+    const bool marks = f->number == SN_UNSET || f->number == SN_NO_AXIS || f->number == SN_NO_ENTRY;
+    const bool numbers = f->kind == SN_CONF_INTS || f->kind == SN_CONF_REAL;
+    return numbers && marks && value == f->number;
+}
+
+snug_status sn_conf_set_number(const sn_conf_field *f, void *conf, int index, double value,
+                               snug_error *err) {
+    if (is_marker(f, value))
+        return sn_fail(err, SNUG_E_INVALID, "%s has the entry %.0f; leave it out for the default",
+                       f->key, value);
+    return put_number(f, conf, index, value, err);
+}
+
 /* Whether the list may be of any length: a shape, or axes. */
 static bool is_open(const sn_conf_field *f) {
-    return f->kind != SN_CONF_INTS || f->n > 6 || f->number == NO_ENTRY || f->number == NO_AXIS ||
+    return f->kind != SN_CONF_INTS || f->n > 6 || f->number == SN_NO_ENTRY ||
            f->number == SN_NO_AXIS;
 }
 
@@ -289,7 +302,7 @@ snug_status sn_conf_defaults(const sn_layer_class *cls, void *conf, snug_error *
             continue;
         }
         for (int k = 0; k < f->n; k++)
-            SNUG_TRY(sn_conf_set_number(f, conf, k, f->number, err));
+            SNUG_TRY(put_number(f, conf, k, f->number, err));
     }
     return SNUG_OK;
 }

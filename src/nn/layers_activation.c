@@ -20,12 +20,16 @@ void sn_layer_build_re_lu(sn_layer_call *c) {
                         conf->negative_slope, conf->threshold);
         return;
     }
+    if (conf->max_value < 0 && conf->max_value != SN_UNSET) {
+        sn_layer_refuse(c, SNUG_E_INVALID, "max_value=%g must be 0 or more", conf->max_value);
+        return;
+    }
     c->out = sn_relu_with(c->b, c->in[0], conf->negative_slope, conf->max_value, conf->threshold);
 }
 
 void sn_layer_build_leaky_re_lu(sn_layer_call *c) {
     const sn_conf_leaky_re_lu *conf = c->conf;
-    const double slope = conf->alpha >= 0 ? conf->alpha : conf->negative_slope;
+    const double slope = conf->alpha != SN_UNSET ? conf->alpha : conf->negative_slope;
     if (slope < 0) {
         sn_layer_refuse(c, SNUG_E_INVALID, "negative_slope=%g must be 0 or more", slope);
         return;

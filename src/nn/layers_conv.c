@@ -340,8 +340,8 @@ BUILD_SEPARABLE(separable_conv2d, 2)
 
 /* --- transposed ------------------------------------------------------------------------------- */
 /* Extents of the output, by Keras' rules: output_padding is what lies behind the last window; where
- * it is not given (-1), "same" gives the input's extent times the stride, and "valid" all that the
- * windows and strides cover. */
+ * it is not given (SN_UNSET), "same" gives the input's extent times the stride, and "valid" all
+ * that the windows and strides cover. */
 static int64_t transposed_extent(const sn_spatial *w, int axis, bool same, int64_t behind) {
     const int64_t inner = (w->size[axis] - 1) * w->stride[axis], reach = sn_spatial_reach(w, axis);
     if (behind < 0 && same)
@@ -357,7 +357,7 @@ static bool transpose_window(sn_layer_call *c, const sn_spatial_conf *conf, cons
     const bool same = conf->padding[0] == 's';
     for (int i = 0; i < w->n; i++) {
         const int axis = SN_SPATIAL_AXES - w->n + i;
-        if (behind[i] >= w->stride[axis] || behind[i] < -1) {
+        if (behind[i] >= w->stride[axis] || (behind[i] < 0 && behind[i] != SN_UNSET)) {
             sn_layer_refuse(c, SNUG_E_INVALID,
                             "output_padding has the entry %lld; it must be below the stride, %lld",
                             (long long)behind[i], (long long)w->stride[axis]);

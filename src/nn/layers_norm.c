@@ -12,8 +12,6 @@
 #include <string.h>
 
 /* --- axes ------------------------------------------------------------------------------------- */
-#define NO_AXIS (-99) /* the default of `axis`: the last */
-
 /* The input with the axes of the layer behind all others, in their order, and the way back. */
 typedef struct {
     snug_type type, moved; /* of the input, and as it is when moved */
@@ -26,7 +24,7 @@ typedef struct {
 /* Axes as the configuration lists them, counted from either end; a plain number fills the list. */
 static uint32_t axis_set(sn_layer_call *c, const int64_t *axis, int n, int rank) {
     uint32_t set = 0;
-    for (int i = 0; i < n && axis[i] != NO_AXIS; i++) {
+    for (int i = 0; i < n && axis[i] != SN_NO_AXIS; i++) {
         const int64_t k = axis[i] < 0 ? axis[i] + rank : axis[i];
         if (k < 0 || k >= rank) {
             sn_layer_refuse(c, SNUG_E_SHAPE, "axis %lld of an input of %d axes", (long long)axis[i],

@@ -26,10 +26,10 @@ typedef struct {
 } sides;
 
 /* given: 2 * n_axes entries. One number fills all of them; a number per axis leaves the second half
- * at -1. */
+ * unset. */
 static bool sides_of(sn_layer_call *c, const char *key, const int64_t *given, int n_axes,
                      sides *out) {
-    const bool per_axis = n_axes > 1 && given[n_axes] < 0;
+    const bool per_axis = n_axes > 1 && given[n_axes] == SN_UNSET;
     *out = (sides){{0}, {0}};
     for (int k = 0; k < n_axes; k++) {
         const int64_t before = given[per_axis ? k : 2 * k], after = given[per_axis ? k : 2 * k + 1];
@@ -47,7 +47,7 @@ static bool sides_of(sn_layer_call *c, const char *key, const int64_t *given, in
 
 /* A layer's default where the first entry says that nothing was given. */
 static const int64_t *given_or(const int64_t *given, const int64_t *otherwise) {
-    return given[0] < 0 ? otherwise : given;
+    return given[0] == SN_UNSET ? otherwise : given;
 }
 
 static const int64_t ones[2 * MAX_AXES] = {1, 1, 1, 1, 1, 1}, zeros[2 * MAX_AXES] = {0};

@@ -27,8 +27,12 @@ static inline double sn_keras_number(double v) {
     return (double)(float)v;
 }
 
-/* Default of lists of axes, which may be negative: the list ends here. */
-#define SN_NO_AXIS 99
+/* Defaults that say "not given"; none of them can be given (sn_conf_set_number). Of sides and other
+ * numbers whose default depends on the layer; of lists of axes, which may be negative; of shapes:
+ * the list ends here. */
+#define SN_UNSET    (-9007199254740992)
+#define SN_NO_AXIS  (-9007199254740991)
+#define SN_NO_ENTRY (-2)
 
 /* --- configurations --------------------------------------------------------------------------- */
 /* "glorot_uniform", "he_normal", "random_normal:stddev=0.02,seed=3", "zeros", ... parsed; see

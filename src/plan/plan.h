@@ -48,10 +48,10 @@
 #define SN_MEM_FIRST_ARENA 1 /* memories 1.. are arenas */
 #define SN_FILE_ALIGN      4096
 /* What a plan with a file has in memory for it: the file's buffers and two copy threads. */
-#define SN_FILE_MEMORY_BYTES (SN_SPILL_MEMORY_BYTES + ((size_t)2 << 20))
+#define SN_FILE_MEMORY_BYTES (SN_SPILL_MEMORY_BYTES + 2 * (SN_STACK_BOOKED + ((size_t)16 << 10)))
 #define SN_MAX_DEVICES       4
 #define SN_MAX_MEMORIES      8
-#define SN_MAX_SLICES        (INT64_C(1) << 20) /* a text of more must not keep the checker busy */
+#define SN_MAX_SLICES        (INT64_C(1) << 20) /* a text of more would keep a run busy for ever */
 
 /* Where (a part of) a value lies while a step runs. Inside a repeat block iteration i works on rows
  * [first + i * rows, ...) of axis `axis` of the value, at offset + i * stride. `rows` is a multiple
@@ -207,6 +207,12 @@ void sn_plan_donors(const sn_plan *p, uint32_t *donor);
  * waits and versions; recomputes used bytes and compares them with what the plan promises. */
 SNUG_CHECKED snug_status sn_plan_check(const sn_plan *p, const sn_device *const *devices,
                                        int n_devices, snug_error *err);
+/* What that took: neither grows with the number of iterations of a block. */
+typedef struct {
+    uint64_t steps, spans; /* replayed; of the maps of bytes, looked at */
+} sn_plan_work;
+SNUG_CHECKED snug_status sn_plan_check_work(const sn_plan *p, const sn_device *const *devices,
+                                            int n_devices, sn_plan_work *work, snug_error *err);
 
 /* What an arena needs at least when the batch is gone through once (bound.c, from the graph alone).
  */

@@ -466,7 +466,10 @@ static snug_status describe_slices(sn_planner *p, const sn_split *s, uint32_t no
     sn_variant last;
     double seconds, last_seconds;
     SNUG_TRY(describe_rows(p, s, node, out->rows, &out->variant[node], &seconds, err));
-    SNUG_TRY(describe_rows(p, s, node, out->last, &last, &last_seconds, err));
+    last = out->variant[node];
+    last_seconds = seconds;
+    if (out->last != out->rows)
+        SNUG_TRY(describe_rows(p, s, node, out->last, &last, &last_seconds, err));
     if (last.workspace_bytes > out->variant[node].workspace_bytes)
         out->variant[node].workspace_bytes = last.workspace_bytes;
     out->variant[node].flops = out->variant[node].flops * (double)(out->repeat - 1) + last.flops;

@@ -32,7 +32,8 @@ static snug_status refuse(const sn_call *c, int64_t first, snug_error *err) {
         first++;
     return sn_fail(err, SNUG_E_NUMERIC,
                    "element %lld is %g; in training lower the learning rate or clip gradients, "
-                   "else look for a division by zero or a matrix that has no inverse",
+                   "else look for a division by zero, a matrix that has no inverse, or one for "
+                   "cholesky that is not positive definite",
                    (long long)sn_position(&place, first), sn_shown(value_at(&c->in[0], first)));
 }
 

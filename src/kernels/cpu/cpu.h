@@ -64,6 +64,12 @@ void sn_cpu_device_of(const snug_engine *e, sn_cpu_device *d);
 /* Fills bytes, speed and efficiency, unless a family's describe says more. */
 void sn_cpu_speed(const sn_opdesc *d, sn_variant *v);
 
+/* Brings in all code that may run here, once for good, and gives that of builds for other
+ * processors back: from then on the process does not grow by its own code (memory/code.h). */
+void sn_cpu_settle_code(void);
+/* The same of oneDNN, for plans that make kernels by it (onednn_warm.c). */
+SNUG_CHECKED snug_status sn_onednn_warm(snug_engine *e, int n_threads, snug_error *err);
+
 /* oneDNN's version as text, for doctor. */
 const char *sn_cpu_library_version(char *text, size_t size);
 

@@ -3,8 +3,10 @@
  * state. */
 #include "kernels/cpu/cpu.h"
 #include "kernels/cpu/picture.h"
+#include "memory/code.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 typedef const sn_cpu_family *const sn_cpu_table[SN_N_OPS];
@@ -97,6 +99,53 @@ const sn_cpu_picture *sn_cpu_picture_for(const char *isa) {
         if (strcmp(builds[i].isa, isa) == 0 && runs_here(isa))
             return builds[i].picture;
     return NULL;
+}
+
+/* --- code of other builds --------------------------------------------------------------------- */
+enum { MOST_PLACES = 2 * SN_N_OPS * N_BUILDS, MOST_RANGES = 64 };
+
+typedef struct {
+    uintptr_t at;
+    bool used;
+} code_place;
+
+static int by_address(const void *a, const void *b) {
+    const uintptr_t x = ((const code_place *)a)->at, y = ((const code_place *)b)->at;
+    return (x > y) - (x < y);
+}
+
+static size_t list_kernels(code_place *places) {
+    size_t n = 0;
+    for (int b = 0; b < N_BUILDS; b++)
+        for (int op = 0; op < SN_N_OPS; op++) {
+            const sn_cpu_family *f = builds[b].families[op];
+            const bool used = &builds[b] == best_build();
+            if (f->run)
+                places[n++] = (code_place){(uintptr_t)f->run, used};
+            if (f->reference)
+                places[n++] = (code_place){(uintptr_t)f->reference, used};
+        }
+    qsort(places, n, sizeof *places, by_address);
+    return n;
+}
+
+/* What lies between two kernels of builds that are not used here, which follow each other, is taken
+ * to be of those builds, too; where that is wrong it comes back when it runs. */
+void sn_cpu_settle_code(void) {
+    code_place places[MOST_PLACES];
+    sn_code_range unused[MOST_RANGES];
+    const size_t n = list_kernels(places);
+    size_t n_unused = 0;
+    for (size_t i = 0; i + 1 < n; i++) {
+        const bool goes_on = n_unused > 0 && unused[n_unused - 1].end == places[i].at;
+        if (places[i].used || places[i + 1].used)
+            continue;
+        if (goes_on)
+            unused[n_unused - 1].end = places[i + 1].at;
+        else if (n_unused < MOST_RANGES)
+            unused[n_unused++] = (sn_code_range){places[i].at, places[i + 1].at};
+    }
+    sn_code_settle(unused, n_unused);
 }
 
 /* Dtypes that are stored, not computed with. */

@@ -19,9 +19,14 @@ typedef struct {
 } sn_picture_resize;
 
 typedef struct {
-    /* Bytes of workspace; false: more than the address space. */
+    /* Bytes of workspace, aligned to 8; false: more than the address space. */
     bool (*work)(const sn_picture_resize *p, size_t *bytes);
     void (*resize)(const sn_picture_resize *p, void *work);
+    /* The same row by row, of one picture: row i of the result is made of rows [first, first + n)
+     * of the picture, which stand one behind another from `rows` on; p->from is not read. */
+    void (*begin)(const sn_picture_resize *p, void *work);
+    void (*span)(const void *work, int64_t i, int64_t *first, int64_t *n);
+    void (*row)(const sn_picture_resize *p, const void *work, int64_t i, const void *rows);
 } sn_cpu_picture;
 
 /* Of the build for the running machine. */

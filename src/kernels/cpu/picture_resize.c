@@ -27,6 +27,14 @@ typedef struct {
     float *weight[2];
 } pairs;
 
+/* At the front of the workspace: where everything lies in it. */
+typedef struct {
+    map down, side;
+    pairs pairs;
+    float *line;
+    bool by_pairs;
+} layout;
+
 static sn_resize_axis axis_of(const sn_picture_resize *p, int k) {
     return (sn_resize_axis){k == 0 ? p->h : p->w, k == 0 ? p->to_h : p->to_w, p->method,
                             p->antialias};
@@ -55,7 +63,7 @@ static bool work_bytes(const sn_picture_resize *p, size_t *bytes) {
            sn_size_mul(row, 4, &row) &&
            sn_size_add(line, (size_t)(taps_of(&rows).all + taps_of(&columns).all), &floats) &&
            sn_size_add(floats, row, &floats) && sn_size_mul(floats, sizeof(float), &floats) &&
-           sn_size_add(floats, words * sizeof(int64_t), bytes);
+           sn_size_add(floats, words * sizeof(int64_t) + sizeof(layout), bytes);
 }
 
 static void fill_map(const sn_resize_axis *a, map *m) {
@@ -149,14 +157,6 @@ static void across_pairs(const pairs *m, const float *restrict line, float *rest
         to[e] = v[e] * line[a[e]] + w[e] * line[b[e]];
 }
 
-/* Where everything lies in the workspace. */
-typedef struct {
-    map down, side;
-    pairs pairs;
-    float *line;
-    bool by_pairs;
-} layout;
-
 static void lay_out(const sn_picture_resize *p, int64_t *words, layout *l) {
     const sn_resize_axis rows = axis_of(p, 0), columns = axis_of(p, 1);
     l->down = (map){.first = words, .start = words + p->to_h};
@@ -173,25 +173,45 @@ static void lay_out(const sn_picture_resize *p, int64_t *words, layout *l) {
         fill_pairs(&l->side, p, l->side.weight + l->side.start[p->to_w], &l->pairs);
 }
 
+static void begin(const sn_picture_resize *p, void *work) {
+    layout *l = work;
+    *l = (layout){.by_pairs = false};
+    lay_out(p, (int64_t *)(void *)(l + 1), l);
+}
+
+static void span(const void *work, int64_t i, int64_t *first, int64_t *n) {
+    const layout *l = work;
+    *first = l->down.first[i];
+    *n = l->down.start[i + 1] - l->down.start[i];
+}
+
+static void make_row(const sn_picture_resize *p, const layout *l, int64_t i, const void *rows,
+                     float *to) {
+    const int64_t width = p->w * p->c, taps = l->down.start[i + 1] - l->down.start[i];
+    const float *w = l->down.weight + l->down.start[i];
+    if (p->is_f32)
+        add_rows_f32(rows, width, w, taps, l->line);
+    else
+        add_rows_u8(rows, width, w, taps, l->line);
+    if (l->by_pairs)
+        across_pairs(&l->pairs, l->line, to, p->to_w * p->c);
+    else
+        across(&l->side, l->line, to, p->to_w, p->c);
+}
+
+static void row(const sn_picture_resize *p, const void *work, int64_t i, const void *rows) {
+    make_row(p, work, i, rows, p->to + i * p->to_w * p->c);
+}
+
 static void resize(const sn_picture_resize *p, void *work) {
-    layout l = {.by_pairs = false};
-    const int64_t width = p->w * p->c, size = p->h * width;
-    lay_out(p, work, &l);
+    const layout *l = work;
+    const size_t width = (size_t)(p->w * p->c) * (p->is_f32 ? sizeof(float) : 1);
+    begin(p, work);
     for (int64_t r = 0; r < p->n * p->to_h; r++) {
-        const int64_t i = r % p->to_h, at = r / p->to_h * size + l.down.first[i] * width;
-        const int64_t taps = l.down.start[i + 1] - l.down.start[i];
-        const float *w = l.down.weight + l.down.start[i];
-        float *to = p->to + r * p->to_w * p->c;
-        if (p->is_f32)
-            add_rows_f32((const float *)p->from + at, width, w, taps, l.line);
-        else
-            add_rows_u8((const uint8_t *)p->from + at, width, w, taps, l.line);
-        if (l.by_pairs)
-            across_pairs(&l.pairs, l.line, to, p->to_w * p->c);
-        else
-            across(&l.side, l.line, to, p->to_w, p->c);
+        const int64_t i = r % p->to_h, at = r / p->to_h * p->h + l->down.first[i];
+        make_row(p, l, i, (const char *)p->from + (size_t)at * width, p->to + r * p->to_w * p->c);
     }
 }
 
 extern const sn_cpu_picture SN_CPU(picture);
-const sn_cpu_picture SN_CPU(picture) = {work_bytes, resize};
+const sn_cpu_picture SN_CPU(picture) = {work_bytes, resize, begin, span, row};

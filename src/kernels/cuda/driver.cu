@@ -501,13 +501,30 @@ snug_status sn_driver_guard(cudaStream_t s, uint32_t *words, void **whole, snug_
                 "going on with a capture", err);
 }
 
-snug_status sn_driver_make_graph(cudaStream_t s, void *whole, sn_driver_graph *out,
+/* Of both, where the last part is the guarded one. */
+static snug_status check_room(cudaGraph_t graph, cudaGraph_t last, const sn_driver_kept *kept,
+                              snug_error *err) {
+    size_t n = 0, n_last = 0;
+    SNUG_TRY(fail(cudaGraphGetNodes(graph, NULL, &n), "counting a graph's nodes", err));
+    if (last != graph)
+        SNUG_TRY(fail(cudaGraphGetNodes(last, NULL, &n_last), "counting a graph's nodes", err));
+    const size_t need =
+        (n + n_last) * SN_DRIVER_NODE_BYTES + kept->n_copies * SN_DRIVER_COPY_BYTES;
+    if (need <= kept->room_bytes)
+        return SNUG_OK;
+    return sn_fail(err, SNUG_E_BUDGET, "a graph of %zu nodes takes %zu bytes there; %zu are left",
+                   n + n_last, need, kept->room_bytes);
+}
+
+snug_status sn_driver_make_graph(cudaStream_t s, const sn_driver_kept *kept, sn_driver_graph *out,
                                  snug_error *err) {
-    cudaGraph_t last = NULL, graph = (cudaGraph_t)whole;
+    cudaGraph_t last = NULL, graph = (cudaGraph_t)kept->whole;
     cudaGraphExec_t exec;
     snug_status status = fail(cudaStreamEndCapture(s, &last), "ending a capture", err);
     if (!graph)
         graph = last; /* else the last part belongs to it */
+    if (status == SNUG_OK)
+        status = check_room(graph, last, kept, err);
     if (status == SNUG_OK)
         status = fail(cudaGraphInstantiate(&exec, graph, 0), "making a graph", err);
     if (graph)

@@ -174,7 +174,7 @@ snug_status sn_choice_absent(const sn_gpu *g, const char *impl, snug_status miss
     return SNUG_OK;
 }
 
-snug_status sn_answers_get(const sn_gpu *g, sn_answers *a, const sn_answer_key *key, sn_ask ask,
+snug_status sn_answers_get(const sn_gpu *g, sn_answers *a, const sn_answer_key *key, sn_asker ask,
                            void *table, const void *what, sn_choice *out, snug_error *err) {
     const sn_choice *known = find(a, key);
     sn_choice made = {};

@@ -43,7 +43,8 @@ struct sn_gpu {
     bool pretends;      /* that libraries are there */
     snug_error starved; /* of the row that is being described; SNUG_OK: nothing was in want */
     sn_later later;
-    void *guarded; /* of the capture under way: what its guard began; NULL: none */
+    void *guarded;   /* of the capture under way: what its guard began; NULL: none */
+    size_t n_copies; /* since it began */
     snug_status lost;
     snug_error why;
 };
@@ -429,6 +430,7 @@ static snug_status gpu_run(sn_gpu *g, int queue, const sn_call *c, snug_error *e
 static snug_status gpu_copy(sn_gpu *g, sn_gpu_copy kind, int queue, void *to, const void *from,
                             size_t bytes, snug_error *err) {
     SNUG_TRY(enter_settled(g, err));
+    g->n_copies++;
     return bytes == 0 ? SNUG_OK
                       : note(g, sn_driver_copy(kind, to, from, bytes, g->queues[queue], err), err);
 }
@@ -501,6 +503,7 @@ static snug_status gpu_finish(sn_gpu *g, snug_error *err) {
 static snug_status gpu_capture(sn_gpu *g, snug_error *err) {
     SNUG_TRY(enter_settled(g, err));
     g->may_refuse = false;
+    g->n_copies = 0;
     return note(g, sn_driver_capture(g->queues[0], err), err);
 }
 
@@ -513,8 +516,10 @@ static bool gpu_passed(const sn_gpu *g) {
     return g->said[1] != 0;
 }
 
-static snug_status gpu_captured(sn_gpu *g, sn_gpu_graph **out, snug_error *err) {
-    void *block = NULL, *guarded = g->guarded;
+static snug_status gpu_captured(sn_gpu *g, size_t room_bytes, sn_gpu_graph **out,
+                                snug_error *err) {
+    void *block = NULL;
+    const sn_driver_kept kept = {g->guarded, g->n_copies, room_bytes};
     sn_driver_graph graph = NULL;
     g->guarded = NULL;
     SNUG_TRY(enter(g, err));
@@ -523,7 +528,7 @@ static snug_status gpu_captured(sn_gpu *g, sn_gpu_graph **out, snug_error *err) 
         settled = note(g, sn_driver_launched(err), err);
     const snug_status faulty =
         settled == SNUG_OK ? refuse_fault(g, "a captured run", err) : settled;
-    SNUG_TRY(note(g, sn_driver_make_graph(g->queues[0], guarded, &graph, err), err));
+    SNUG_TRY(note(g, sn_driver_make_graph(g->queues[0], &kept, &graph, err), err));
     const snug_status status =
         faulty == SNUG_OK ? host_alloc(g, sizeof(sn_gpu_graph), &block, err) : faulty;
     if (status != SNUG_OK) {
