@@ -149,7 +149,7 @@ void cli_close_data(cli_data *d);
 int cli_named(const snug_model *m, bool input, const char *argument, const char **value);
 /* Whether a file of so many bytes can be made at a path, or at the option's: better told before
  * training than after. */
-snug_status cli_check_file(const char *path, size_t bytes, snug_error *err);
+snug_status cli_check_file(const cli *c, const char *path, size_t bytes, snug_error *err);
 snug_status cli_check_output(const cli *c, option_id id, size_t bytes, snug_error *err);
 /* After a command's results: the memory report where --memory was given; in JSON as a member. */
 snug_status cli_print_memory(const cli *c, snug_error *err);

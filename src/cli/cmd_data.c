@@ -169,8 +169,9 @@ static snug_status bench(cli *c, const cli_pipeline *p, snug_error *err) {
     snug_status status = cli_open_pipeline(c, p, &d, err);
     if (status != SNUG_OK)
         return status;
-    if (snug_budget_bytes(c->engine) > 0)
-        snug_pipeline_limit(c->engine, snug_budget_bytes(c->engine) / 8);
+    const size_t room = snug_room(c->engine);
+    if (snug_budget_bytes(c->engine) > 0) /* nobody else is here but threads */
+        snug_pipeline_limit(c->engine, room > 16 ? room - room / 16 : 1);
     status = snug_iterator_create(d, &it, err);
     if (status == SNUG_OK) {
         cli_catch_interrupt();

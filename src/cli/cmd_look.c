@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 /* Of a plan: there, sizes of most models can still be told. */
 #define MAX_BATCH (INT64_C(1) << 40)
@@ -34,28 +33,30 @@ static bool is_passage(const char *path) {
     return lstat(path, &s) == 0 && !S_ISREG(s.st_mode);
 }
 
-/* As all outputs: "PATH.tmp" first, so that the name never holds half a file. */
-static snug_status write_page(snug_model *m, const snug_plan_request *request, page_fn say,
-                              const char *path, snug_error *err) {
-    const bool straight = is_passage(path);
-    char tmp[1100];
-    if ((size_t)snprintf(tmp, sizeof tmp, "%s%s", path, straight ? "" : ".tmp") >= sizeof tmp)
-        return cli_fail(err, SNUG_E_IO, "the path %.80s... is too long to write to", path);
-    page_file f = {fopen(tmp, "w"), path};
-    if (!f.file)
-        return fail_page(path, err);
-    const snug_writer writer = {&f, write_file};
+static snug_status fill_page(snug_model *m, const snug_plan_request *request, page_fn say,
+                             page_file *f, snug_error *err) {
+    const snug_writer writer = {f, write_file};
     snug_status status = say(m, request, &writer, err);
-    if (status == SNUG_OK && (fflush(f.file) != 0 || (!straight && fsync(fileno(f.file)) != 0)))
-        status = fail_page(path, err);
-    if (fclose(f.file) != 0 && status == SNUG_OK)
-        status = fail_page(path, err);
-    if (status == SNUG_OK && !straight && rename(tmp, path) != 0)
-        status = fail_page(path, err);
+    if (status == SNUG_OK && fflush(f->file) != 0)
+        status = fail_page(f->path, err);
+    if (fclose(f->file) != 0 && status == SNUG_OK)
+        status = fail_page(f->path, err);
+    return status;
+}
+
+/* As all outputs: whole under its name or not there. */
+static snug_status write_page(const cli *c, snug_model *m, const snug_plan_request *request,
+                              page_fn say, const char *path, snug_error *err) {
+    snug_file *whole = NULL;
+    if (!is_passage(path) && snug_file_create(c->engine, path, &whole, err) != SNUG_OK)
+        return err->code;
+    page_file f = {fopen(whole ? snug_file_name(whole) : path, "w"), path};
+    snug_status status = f.file ? fill_page(m, request, say, &f, err) : fail_page(path, err);
+    if (status == SNUG_OK && whole)
+        status = snug_file_commit(whole, err);
+    snug_file_destroy(whole);
     if (status == SNUG_OK)
         fprintf(stderr, "wrote %s\n", path);
-    else if (!straight)
-        remove(tmp);
     return status;
 }
 
@@ -77,6 +78,14 @@ static snug_status find_weights(cli *c, const snug_model *m, snug_type *types,
     return status;
 }
 
+/* As fit opens it. */
+static snug_status open_pipeline(cli *c, const snug_model *m, snug_plan_request *request,
+                                 snug_error *err) {
+    cli_pipeline p = {.batch = request->batch, .unlabelled = !request->train};
+    const snug_status status = cli_size_pipeline(c, m, &p, err);
+    return status == SNUG_OK ? cli_open_pipeline(c, &p, &request->dataset, err) : status;
+}
+
 snug_status cmd_plan(cli *c, snug_error *err) {
     snug_model *m = NULL;
     snug_type weights[CLI_MAX_REPEAT];
@@ -91,16 +100,17 @@ snug_status cmd_plan(cli *c, snug_error *err) {
         status = cli_load_model(c, request.train, &m, err);
     if (status == SNUG_OK)
         status = find_weights(c, m, weights, &request, err);
-    if (cli_given(c, OPT_data)) /* the share that fit --data gives them */
-        request.pipeline_bytes = snug_budget_bytes(c->engine) / 8;
+    if (status == SNUG_OK && cli_given(c, OPT_data))
+        status = open_pipeline(c, m, &request, err);
     if (status == SNUG_OK && cli_given(c, OPT_html))
-        status = write_page(m, &request, snug_report_page, c->args.text[OPT_html], err);
+        status = write_page(c, m, &request, snug_report_page, c->args.text[OPT_html], err);
     if (status == SNUG_OK && cli_given(c, OPT_save_plan))
-        status = write_page(m, &request, snug_model_plan_text, c->args.text[OPT_save_plan], err);
+        status = write_page(c, m, &request, snug_model_plan_text, c->args.text[OPT_save_plan], err);
     if (status == SNUG_OK)
         status = cli_given(c, OPT_curve) ? snug_report_curve(m, &request, style, &cli_stdout, err)
                                          : snug_report_plan(m, &request, style, &cli_stdout, err);
     snug_model_destroy(m);
+    snug_dataset_drop(request.dataset);
     return status;
 }
 

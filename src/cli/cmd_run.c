@@ -157,7 +157,7 @@ static snug_status predict_all(cli *c, run_job *j, snug_model *m, snug_error *er
     snug_status status = choose_paths(c, m, j, err);
     for (size_t i = 0; i < n && status == SNUG_OK; i++) {
         const snug_type type = output_type(m, i, known_rows(j));
-        status = cli_check_file(j->path[i], 0, err);
+        status = cli_check_file(c, j->path[i], 0, err);
         if (status == SNUG_OK)
             status = snug_npy_create(c->engine, j->path[i], &type, &j->out[i], err);
     }

@@ -157,31 +157,27 @@ static snug_status fail_output(const char *path, snug_error *err) {
                     strerror(errno));
 }
 
-/* The library writes PATH.tmp first, where a link leads to; so does this. Where it leads to no file
- * yet, that one is made instead. Devices and pipes are written to themselves; to open a pipe would
- * wait for its reader. */
-snug_status cli_check_file(const char *path, size_t bytes, snug_error *err) {
+/* Makes the file as the library will, beside the path or where its link leads to, and removes it
+ * again. Devices and pipes are written to themselves; to open a pipe would wait for its reader. */
+snug_status cli_check_file(const cli *c, const char *path, size_t bytes, snug_error *err) {
     struct stat there;
-    char real[PATH_MAX], tmp[1100];
-    const char *place = realpath(path, real) ? real : path;
-    const bool hangs = place == path && lstat(path, &there) == 0;
-    if ((size_t)snprintf(tmp, sizeof tmp, "%s.tmp", place) >= sizeof tmp)
-        return cli_fail(err, SNUG_E_IO, "the path %.80s... is too long to write to", path);
+    snug_file *file;
     if (cli_is_folder(path))
         return cli_fail(err, SNUG_E_IO, "cannot write '%s': it is a folder; name a file", path);
     if (stat(path, &there) == 0 && !S_ISREG(there.st_mode))
         return access(path, W_OK) == 0 ? SNUG_OK : fail_output(path, err);
-    const int fd = open(hangs ? path : tmp, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
-    if (fd < 0)
-        return fail_output(path, err);
-    const snug_status status = check_room(fd, path, bytes, err);
-    close(fd);
-    unlink(hangs && realpath(path, real) ? real : tmp);
+    if (snug_file_create(c->engine, path, &file, err) != SNUG_OK)
+        return err->code;
+    const int fd = open(snug_file_name(file), O_RDONLY | O_CLOEXEC);
+    const snug_status status = fd < 0 ? fail_output(path, err) : check_room(fd, path, bytes, err);
+    if (fd >= 0)
+        close(fd);
+    snug_file_destroy(file);
     return status;
 }
 
 snug_status cli_check_output(const cli *c, option_id id, size_t bytes, snug_error *err) {
-    return cli_given(c, id) ? cli_check_file(c->args.text[id], bytes, err) : SNUG_OK;
+    return cli_given(c, id) ? cli_check_file(c, c->args.text[id], bytes, err) : SNUG_OK;
 }
 
 snug_status cli_print_memory(const cli *c, snug_error *err) {

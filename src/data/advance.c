@@ -44,5 +44,7 @@ void sn_advance_end(const snug_engine *e, sn_advance *p) {
 
 void snug_pipeline_progress(snug_engine *e, double after_seconds,
                             void (*tell_of)(void *ctx, const snug_pass *pass), void *ctx) {
+    if (!e)
+        return;
     sn_pool_set_teller(e, (sn_teller){tell_of, ctx, after_seconds});
 }

@@ -45,6 +45,10 @@ static snug_status check_rank(const snug_type *row, int part, snug_error *err) {
                    row->rank, row->rank + 1);
 }
 
+static snug_status fail_batch(snug_status status, int64_t rows, snug_error *err) {
+    return sn_fail_in(err, status, "a batch of %" PRId64 " rows", rows);
+}
+
 /* Arrays of `rows` rows for the parts of types; parts with texts are left out. */
 static snug_status make_arrays(const sn_cursor *c, const snug_spec *s, int64_t rows,
                                snug_element *out, sn_target *to, snug_error *err) {
@@ -60,6 +64,8 @@ static snug_status make_arrays(const sn_cursor *c, const snug_spec *s, int64_t r
             continue;
         const snug_type type = sn_type_with_rows(&s->type[i], rows);
         status = snug_datum_create(c->stage->engine, &type, &out->part[i], err);
+        if (status != SNUG_OK)
+            status = fail_batch(status, rows, err);
         to->part[i].data = out->part[i].data;
         to->part[i].row_bytes = rows > 0 ? out->part[i].bytes / (size_t)rows : 0;
     }
@@ -184,7 +190,9 @@ static snug_status join_texts(snug_engine *e, const column *c, snug_datum *out, 
 static snug_status join_numbers(snug_engine *e, const column *c, snug_datum *out, snug_error *err) {
     const snug_datum *first = cell(c, 0);
     const snug_type type = sn_type_with_rows(&first->type, c->rows.count);
-    SNUG_TRY(snug_datum_create(e, &type, out, err));
+    const snug_status made = snug_datum_create(e, &type, out, err);
+    if (made != SNUG_OK)
+        return fail_batch(made, c->rows.count, err);
     for (int64_t i = 0; i < c->rows.count; i++) {
         const snug_status status = check_same_shape(cell(c, i), first, c->part, err);
         if (status != SNUG_OK) {
@@ -270,6 +278,7 @@ int64_t sn_batch_cardinality(int64_t n, int64_t size, bool drop_remainder) {
 
 snug_status snug_dataset_batch(snug_dataset *d, int64_t size, int drop_remainder,
                                snug_dataset **out, snug_error *err) {
+    SNUG_TRY(sn_stage_wants(d, out, err));
     snug_dataset *made = NULL;
     if (size < 1) {
         snug_dataset_drop(d);
@@ -332,6 +341,7 @@ static const sn_stage_class unbatch_class = {
     .name = "unbatch", .open = open_unbatch, .next = next_row, .close = close_unbatch};
 
 snug_status snug_dataset_unbatch(snug_dataset *d, snug_dataset **out, snug_error *err) {
+    SNUG_TRY(sn_stage_wants(d, out, err));
     snug_dataset *made = NULL;
     int64_t rows = -1;
     snug_status status = SNUG_OK;

@@ -47,6 +47,7 @@ snug_status sn_bmp_read(snug_engine *e, const sn_picture_source *s, const sn_pic
     const int64_t row = (w * c + 3) / 4 * 4;
     if (first + row * (extents[0] - 1) + w * c > (int64_t)s->n)
         return bad(s, s->n, "the file is truncated", err);
+    SNUG_TRY(sn_picture_ask(e, s, NULL, extents, (size_t)(extents[0] * w * c), err));
     SNUG_TRY(sn_picture_create(e, s, extents, out, err));
     for (int64_t i = 0; i < extents[0]; i++)
         copy_row(s->bytes + first + row * (h < 0 ? i : h - 1 - i), w, c,

@@ -5,7 +5,8 @@
  * Invariants:
  * 1. One cursor at a time fills; others that run meanwhile go to the stage before by themselves.
  * 2. What is kept is complete or not there: a file has its name only when it is whole, a store is
- *    read only when a pass has ended.
+ *    read only when a pass has ended. A whole file that another process has finished meanwhile
+ *    stays: others may read it, and this one's is dropped.
  * 3. The stage before runs as in a first iteration whenever it fills: a process that comes back to
  *    a position fills the cache with the same elements. */
 #include "data/stage.h"
@@ -99,10 +100,22 @@ static snug_status begin_file(sn_cursor *c, caching *k, snug_error *err) {
     return write_bytes(k, nothing, sizeof nothing, err);
 }
 
+static bool file_is_there(const sn_cursor *c) {
+    const cache_stage *o = c->stage->ctx;
+    sn_file f = {0};
+    const bool there = sn_file_open(&f, sn_engine_io(c->stage->engine), o->path, NULL) == SNUG_OK;
+    sn_file_close(&f);
+    return there;
+}
+
 /* The head is written last: a file without it is none. */
-static snug_status finish_file(caching *k, snug_error *err) {
+static snug_status finish_file(const sn_cursor *c, caching *k, snug_error *err) {
     unsigned char head[HEAD_BYTES];
     const uint64_t n = (uint64_t)k->n;
+    if (file_is_there(c)) {
+        sn_file_close(&k->file);
+        return SNUG_OK;
+    }
     SNUG_TRY(flush(k, err));
     memcpy(head, cache_magic, sizeof cache_magic);
     memcpy(head + sizeof cache_magic, &n, sizeof n);
@@ -170,14 +183,6 @@ static snug_status read_record(sn_cursor *c, caching *k, snug_element *out, snug
     return status;
 }
 
-static bool file_is_there(const sn_cursor *c) {
-    const cache_stage *o = c->stage->ctx;
-    sn_file f = {0};
-    const bool there = sn_file_open(&f, sn_engine_io(c->stage->engine), o->path, NULL) == SNUG_OK;
-    sn_file_close(&f);
-    return there;
-}
-
 /* --- modes ------------------------------------------------------------------------------------ */
 static void as_first_iteration(sn_station *p) {
     p->ordinal = p->opens = 0;
@@ -191,8 +196,8 @@ static snug_status begin_filling(sn_cursor *c, caching *k, snug_error *err) {
     if (k->mode == CACHE_FILLS && o->has_path)
         SNUG_TRY(begin_file(c, k, err));
     if (k->mode == CACHE_FILLS && !o->has_path) {
-        const sn_store_plan plan = {"the cache", sn_share_of_limit(e), sn_engine_spill_folder(e),
-                                    NULL};
+        const sn_store_plan plan = {"the cache", sn_engine_spill_folder(e), NULL,
+                                    c->stage->cardinality};
         SNUG_TRY(sn_store_create(e, &plan, &k->store, err));
     }
     as_first_iteration(c->place->before[0]);
@@ -223,7 +228,7 @@ static snug_status find_mode(sn_cursor *c, caching *k, snug_error *err) {
 static snug_status finish(sn_cursor *c, caching *k, snug_error *err) {
     cache_stage *o = c->stage->ctx;
     if (o->has_path)
-        SNUG_TRY(finish_file(k, err));
+        SNUG_TRY(finish_file(c, k, err));
     pthread_mutex_lock(&o->mutex);
     o->filling = false;
     if (!o->has_path) {
@@ -358,6 +363,7 @@ static const sn_stage_class cache_class = {.name = "cache",
 
 snug_status snug_dataset_cache(snug_dataset *d, const char *path, snug_dataset **out,
                                snug_error *err) {
+    SNUG_TRY(sn_stage_wants(d, out, err));
     snug_dataset *made = NULL;
     if (path && (!path[0] || strlen(path) >= sizeof((cache_stage *)0)->path)) {
         snug_dataset_drop(d);
@@ -365,6 +371,7 @@ snug_status snug_dataset_cache(snug_dataset *d, const char *path, snug_dataset *
                        sizeof((cache_stage *)0)->path - 1, strlen(path));
     }
     SNUG_TRY(sn_stage_after(&cache_class, d, sizeof(cache_stage), &made, err));
+    made->hoards = made->grows = !path;
     cache_stage *o = made->ctx;
     o->made = pthread_mutex_init(&o->mutex, NULL) == 0;
     if (!o->made) {

@@ -40,6 +40,8 @@ static bool has_word(const char *text, const char *word) {
 }
 
 int snug_data_op_find(const char *name, int *i) {
+    if (!name)
+        return 0;
     for (int k = 0; k < N_ROWS; k++)
         if (has_word(rows[k].info.names, name)) {
             *i = k;
@@ -182,6 +184,7 @@ static snug_status take_attr(snug_data_op *op, const snug_data_attr *a, snug_err
 
 snug_status snug_data_op_create(snug_engine *engine, const char *name, const snug_data_attr *attrs,
                                 int n_attrs, snug_data_op **out, snug_error *err) {
+    SNUG_NEEDS(err, name);
     int row;
     if (!snug_data_op_find(name, &row))
         return sn_fail(err, SNUG_E_INVALID, "there is no function '%s' on files and texts", name);
@@ -228,6 +231,7 @@ static snug_status check_inputs(const snug_data_op *op, int n_in, snug_error *er
 
 snug_status snug_data_op_spec(const snug_data_op *op, const snug_spec *in, snug_spec *out,
                               snug_error *err) {
+    SNUG_NEEDS(err, op && in && out);
     SNUG_TRY(check_inputs(op, in->n, err));
     snug_spec result = {.n = 0};
     SNUG_TRY(op->row->spec(op, in, &result, err));
@@ -237,6 +241,7 @@ snug_status snug_data_op_spec(const snug_data_op *op, const snug_spec *in, snug_
 
 snug_status snug_data_op_call(const snug_data_op *op, uint64_t key, const snug_datum *in, int n_in,
                               snug_datum *out, int max, int *n_out, snug_error *err) {
+    SNUG_NEEDS(err, op && (in || n_in == 0));
     SNUG_TRY(check_inputs(op, n_in, err));
     if (max < 1 && op->row->spec != sn_spec_nothing) /* those of several parts look themselves */
         return sn_fail(err, SNUG_E_INVALID, "there is no room for a result");

@@ -12,11 +12,37 @@ static void drop_all(snug_dataset *const *d, int n) {
         snug_dataset_drop(d[i]);
 }
 
+/* How deep and how wide a stage over others is; refused where no iterator could be over it. */
+static snug_status measure(const sn_stage_class *kind, snug_dataset *const *before, int n,
+                           int *depth, int64_t *places, snug_error *err) {
+    *depth = 1;
+    *places = 1;
+    for (int i = 0; i < n; i++) {
+        *depth = before[i]->depth >= *depth ? before[i]->depth + 1 : *depth;
+        *places += before[i]->places;
+    }
+    if (*depth > SN_MOST_STAGES)
+        return sn_fail(err, SNUG_E_UNSUPPORTED,
+                       "%s: a pipeline of %d stages one behind another; at most %d: do in one "
+                       "stage what several do",
+                       kind->name, *depth, SN_MOST_STAGES);
+    if (*places > SN_MOST_PLACES)
+        return sn_fail(err, SNUG_E_UNSUPPORTED,
+                       "%s: an iterator over it would go through %lld stages; at most %d: a "
+                       "dataset that is used twice counts twice, cache() it",
+                       kind->name, (long long)*places, SN_MOST_PLACES);
+    return SNUG_OK;
+}
+
 snug_status sn_stage_create(const sn_stage_class *kind, snug_engine *e, snug_dataset *const *before,
                             int n_before, snug_dataset **out, snug_error *err) {
     void *block = NULL, *list = NULL;
+    int depth;
+    int64_t places;
     const size_t list_bytes = (size_t)n_before * sizeof *before;
-    snug_status status = sn_alloc_zero(e, SN_MEM_INPUT, sizeof(snug_dataset), &block, err);
+    snug_status status = measure(kind, before, n_before, &depth, &places, err);
+    if (status == SNUG_OK)
+        status = sn_alloc_zero(e, SN_MEM_INPUT, sizeof(snug_dataset), &block, err);
     if (status == SNUG_OK && n_before > 0)
         status = sn_alloc_zero(e, SN_MEM_INPUT, list_bytes, &list, err);
     if (status != SNUG_OK) {
@@ -29,6 +55,8 @@ snug_status sn_stage_create(const sn_stage_class *kind, snug_engine *e, snug_dat
     d->engine = e;
     d->holds = 1;
     d->n_before = n_before;
+    d->depth = depth;
+    d->places = places;
     d->before = list;
     d->cardinality = SNUG_UNKNOWN;
     for (int i = 0; i < n_before; i++) {
@@ -65,7 +93,19 @@ snug_status sn_stage_after(const sn_stage_class *kind, snug_dataset *d, size_t c
     return status;
 }
 
+snug_status sn_stage_wants(snug_dataset *d, snug_dataset **out, snug_error *err) {
+    if (d && out)
+        return SNUG_OK;
+    snug_dataset_drop(d);
+    return sn_fail(err, SNUG_E_INVALID,
+                   "a transformation needs a dataset and a place for the new "
+                   "one; %s is NULL",
+                   d ? "out" : "the dataset");
+}
+
 void snug_dataset_hold(snug_dataset *dataset) {
+    if (!dataset)
+        return;
     atomic_fetch_add_explicit(&dataset->holds, 1, memory_order_relaxed);
 }
 
@@ -87,10 +127,12 @@ void snug_dataset_drop(snug_dataset *dataset) {
 }
 
 const snug_spec *snug_dataset_spec(const snug_dataset *dataset) {
-    return &dataset->spec;
+    return dataset ? &dataset->spec : NULL;
 }
 
 int64_t snug_dataset_cardinality(const snug_dataset *dataset) {
+    if (!dataset)
+        return 0;
     return dataset->cardinality;
 }
 
@@ -119,5 +161,13 @@ snug_status sn_stage_gather(const snug_dataset *d, const int64_t *index, int64_t
 }
 
 void snug_pipeline_limit(snug_engine *engine, size_t bytes) {
+    if (!engine)
+        return;
     sn_pool_set_limit(engine, bytes);
+}
+
+void snug_pipeline_stores(snug_engine *engine, size_t bytes) {
+    if (!engine)
+        return;
+    sn_pool_set_store(engine, bytes);
 }

@@ -22,6 +22,7 @@ struct snug_keeper {
     size_t taken;               /* from the pool, this header with it */
     void (*release)(void *ctx); /* of borrowed bytes */
     void *ctx;
+    const void *own; /* borrowed bytes that are the engine's: they count; NULL: none are */
 };
 
 enum { KEEPER_BYTES = 64 };
@@ -66,6 +67,7 @@ static snug_status sum_texts(const snug_text *texts, size_t n, size_t *bytes, sn
 
 snug_status snug_datum_texts(snug_engine *engine, const snug_type *shape, const snug_text *texts,
                              snug_datum *out, snug_error *err) {
+    SNUG_NEEDS(err, texts);
     if (!engine || !shape || !out)
         return sn_fail(err, SNUG_E_INVALID, "snug_datum_texts: an argument is NULL");
     snug_type as_bytes = *shape;
@@ -109,11 +111,15 @@ snug_status snug_datum_borrow(snug_engine *engine, const snug_view *view,
 }
 
 void snug_datum_hold(const snug_datum *datum) {
+    if (!datum)
+        return;
     if (datum->keep)
         atomic_fetch_add_explicit(&datum->keep->holds, 1, memory_order_relaxed);
 }
 
 void snug_datum_drop(snug_datum *datum) {
+    if (!datum)
+        return;
     struct snug_keeper *k = datum->keep;
     datum->keep = NULL;
     datum->data = NULL;
@@ -125,6 +131,8 @@ void snug_datum_drop(snug_datum *datum) {
 }
 
 void snug_element_drop(snug_element *element) {
+    if (!element)
+        return;
     for (int i = 0; i < element->n; i++)
         snug_datum_drop(&element->part[i]);
     element->n = 0;
@@ -155,11 +163,16 @@ snug_datum sn_datum_row(const snug_datum *d, int64_t i) {
     return row;
 }
 
+void sn_datum_is_own(snug_datum *borrowed) {
+    borrowed->keep->own = borrowed->data;
+}
+
 int64_t sn_element_bytes(const snug_element *e) {
     int64_t sum = 0;
     for (int i = 0; i < e->n; i++) {
         const struct snug_keeper *k = e->part[i].keep;
-        if (k && !k->release && (char *)e->part[i].data == (const char *)k + KEEPER_BYTES)
+        const char *own = !k ? NULL : k->release ? k->own : (const char *)k + KEEPER_BYTES;
+        if (own && (const char *)e->part[i].data == own)
             sum += (int64_t)e->part[i].bytes;
     }
     return sum;

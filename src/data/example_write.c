@@ -92,6 +92,7 @@ static char *put_entry(char *to, const snug_feature *f) {
 
 snug_status snug_example_encode(snug_engine *engine, const snug_feature *features, int n,
                                 snug_datum *out, snug_error *err) {
+    SNUG_NEEDS(err, (features || n == 0) && n >= 0 && out);
     const snug_type scalar = {.dtype = SNUG_OPAQUE, .rank = 0};
     size_t all = 0;
     for (int i = 0; i < n; i++) {

@@ -111,6 +111,7 @@ static snug_status create_numbered(const sn_stage_class *kind, snug_dataset *d, 
 }
 
 snug_status snug_dataset_take(snug_dataset *d, int64_t n, snug_dataset **out, snug_error *err) {
+    SNUG_TRY(sn_stage_wants(d, out, err));
     SNUG_TRY(create_numbered(&take_class, d, n, out, err));
     const int64_t had = (*out)->before[0]->cardinality;
     if (n == 0 || (n > 0 && had == SNUG_ENDLESS))
@@ -122,6 +123,7 @@ snug_status snug_dataset_take(snug_dataset *d, int64_t n, snug_dataset **out, sn
 }
 
 snug_status snug_dataset_skip(snug_dataset *d, int64_t n, snug_dataset **out, snug_error *err) {
+    SNUG_TRY(sn_stage_wants(d, out, err));
     SNUG_TRY(create_numbered(&skip_class, d, n, out, err));
     const int64_t had = (*out)->before[0]->cardinality;
     if (had >= 0)
@@ -266,6 +268,7 @@ static const sn_stage_class repeat_class = {.name = "repeat",
 
 snug_status snug_dataset_repeat(snug_dataset *d, int64_t times, snug_dataset **out,
                                 snug_error *err) {
+    SNUG_TRY(sn_stage_wants(d, out, err));
     SNUG_TRY(create_numbered(&repeat_class, d, times, out, err));
     const int64_t had = (*out)->before[0]->cardinality;
     int64_t all = SNUG_UNKNOWN;
@@ -323,6 +326,7 @@ static const sn_stage_class shard_class = {
 
 snug_status snug_dataset_shard(snug_dataset *d, int64_t n, int64_t index, snug_dataset **out,
                                snug_error *err) {
+    SNUG_TRY(sn_stage_wants(d, out, err));
     snug_dataset *made = NULL;
     if (n < 1 || index < 0 || index >= n) {
         snug_dataset_drop(d);
@@ -387,6 +391,7 @@ static snug_status check_parts(int n, snug_error *err) {
 
 snug_status snug_dataset_enumerate(snug_dataset *d, int64_t start, snug_dataset **out,
                                    snug_error *err) {
+    SNUG_TRY(sn_stage_wants(d, out, err));
     const snug_status status = check_parts(d ? d->spec.n + 1 : 0, err);
     if (status != SNUG_OK) {
         snug_dataset_drop(d);

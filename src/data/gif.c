@@ -250,6 +250,8 @@ static snug_status create_frames(snug_engine *e, const reader *r, int64_t n, boo
         return sn_fail(err, SNUG_E_FORMAT, "%s: %lld frames of %lld x %lld pixels exceed %lld",
                        r->s->name, (long long)n, (long long)r->w, (long long)r->h,
                        (long long)SN_MAX_PIXELS);
+    SNUG_TRY(sn_picture_ask(e, r->s, n > 1 ? "several frames" : NULL, extents,
+                            (size_t)(n * r->h * r->w) * 3, err));
     snug_type type = {.dtype = SNUG_U8, .rank = 4, .dims = {n, r->h, r->w, 3}};
     if (!all)
         type = (snug_type){.dtype = SNUG_U8, .rank = 3, .dims = {r->h, r->w, 3}};

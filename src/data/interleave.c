@@ -157,6 +157,7 @@ enum { MOST_LANES = 4096 };
 
 snug_status snug_dataset_interleave(snug_dataset *d, const snug_expander *f,
                                     const snug_interleave *o, snug_dataset **out, snug_error *err) {
+    SNUG_TRY(sn_stage_wants(d, out, err));
     snug_dataset *made = NULL;
     const int64_t cycle = o && o->cycle > 0 ? o->cycle : 1;
     const int64_t block = o && o->block > 0 ? o->block : 1;

@@ -14,6 +14,7 @@
 #include "base/rng.h"
 #include "base/size.h"
 #include "memory/pool.h"
+#include "memory/thread.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -31,12 +32,24 @@ snug_status sn_end(snug_error *err) {
     return sn_fail(err, SNUG_E_END, "there are no more elements");
 }
 
+/* One cursor is about to ask another. */
+static snug_status check_stack(const snug_dataset *d, snug_error *err) {
+    return sn_stack_is_low(SN_STAGE_STACK)
+               ? sn_fail(err, SNUG_E_MEMORY,
+                         "%s: it and the stages before it, %d one behind another, do not fit what "
+                         "is left of this thread's stack; use fewer stages or a larger stack "
+                         "(ulimit -s)",
+                         d->kind->name, d->depth)
+               : SNUG_OK;
+}
+
 /* --- places ----------------------------------------------------------------------------------- */
 /* ordinal SN_COUNT_ITERATORS: the number of iterators the stage had so far. */
 snug_status sn_station_create(snug_iterator *it, const snug_dataset *d, uint64_t ordinal,
                               sn_station **out, snug_error *err) {
     void *block = NULL, *list = NULL;
     snug_engine *e = d->engine;
+    SNUG_TRY(check_stack(d, err));
     SNUG_TRY(sn_alloc_zero(e, SN_MEM_INPUT, sizeof(sn_station), &block, err));
     sn_station *p = block;
     p->stage = d;
@@ -90,6 +103,7 @@ static size_t cursor_bytes(const snug_dataset *d) {
 snug_status sn_cursor_open(sn_station *p, sn_cursor **out, snug_error *err) {
     const snug_dataset *d = p->stage;
     void *block;
+    SNUG_TRY(check_stack(d, err));
     SNUG_TRY(sn_alloc_zero(d->engine, SN_MEM_INPUT, cursor_bytes(d), &block, err));
     sn_cursor *c = block;
     c->stage = d;
@@ -137,6 +151,7 @@ snug_status sn_cursor_next(sn_cursor *c, snug_element *out, snug_error *err) {
     const bool timed = c->slow || c->stage->kind->waits || c->given % TIMED_EVERY == 0;
     const int64_t start = timed ? sn_now_ns() : 0;
     out->n = 0;
+    SNUG_TRY(check_stack(c->stage, err));
     const snug_status status = c->stage->kind->next(c, out, err);
     if (status == SNUG_OK)
         out->index = (int64_t)(c->iteration << 40) + c->given++;
@@ -147,6 +162,7 @@ snug_status sn_cursor_next(sn_cursor *c, snug_element *out, snug_error *err) {
 snug_status sn_cursor_seek(sn_cursor *c, int64_t n, int64_t *done, snug_error *err) {
     snug_status status = SNUG_OK;
     *done = 0;
+    SNUG_TRY(check_stack(c->stage, err));
     if (c->stage->kind->seek) {
         SNUG_TRY(c->stage->kind->seek(c, n, done, err));
         c->given += *done;
@@ -164,6 +180,7 @@ snug_status sn_cursor_seek(sn_cursor *c, int64_t n, int64_t *done, snug_error *e
 snug_status sn_cursor_fill(sn_cursor *c, const sn_target *to, int64_t first, int64_t n,
                            int64_t *done, snug_error *err) {
     *done = 0;
+    SNUG_TRY(check_stack(c->stage, err));
     if (c->stage->kind->fill) {
         const int64_t start = sn_now_ns();
         SNUG_TRY(c->stage->kind->fill(c, to, first, n, done, err));
@@ -188,6 +205,7 @@ snug_status sn_cursor_fill(sn_cursor *c, const sn_target *to, int64_t first, int
 
 snug_status sn_cursor_draw(sn_cursor *c, int64_t *index, int64_t n, int64_t *done,
                            snug_error *err) {
+    SNUG_TRY(check_stack(c->stage, err));
     SNUG_TRY(c->stage->kind->draw(c, index, n, done, err));
     c->given += *done;
     atomic_fetch_add_explicit(&c->place->figures.elements, *done, memory_order_relaxed);
@@ -242,6 +260,8 @@ snug_status snug_iterator_next(snug_iterator *it, snug_element *out, snug_error 
 }
 
 void snug_iterator_set_interrupt(snug_iterator *it, int (*asked)(void *ctx), void *ctx) {
+    if (!it)
+        return;
     it->asked = asked;
     it->asked_ctx = ctx;
 }
@@ -275,9 +295,30 @@ static void add_rows(const sn_station *p, snug_stage_row *rows, int max, int *n)
 }
 
 int snug_iterator_stages(const snug_iterator *it, snug_stage_row *rows, int max) {
+    if (!(it && (rows || max == 0)))
+        return 0;
     int n = 0;
     add_rows(it->root, rows, max, &n);
     return n;
+}
+
+static void close_places(sn_station *p) {
+    p->opens = 0;
+    for (int i = 0; i < p->stage->n_before; i++)
+        close_places(p->before[i]);
+}
+
+snug_status sn_iterator_rewind(snug_iterator *it, snug_error *err) {
+    sn_cursor_close(it->cursor);
+    it->cursor = NULL;
+    close_places(it->root);
+    return sn_cursor_open(it->root, &it->cursor, err);
+}
+
+void sn_dataset_forget_iterator(snug_dataset *d) {
+    atomic_fetch_sub(&d->iterators, 1);
+    for (int i = 0; i < d->n_before; i++)
+        sn_dataset_forget_iterator(d->before[i]);
 }
 
 /* --- positions -------------------------------------------------------------------------------- */

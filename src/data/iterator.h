@@ -21,4 +21,9 @@ struct snug_iterator {
 /* At the start of each call: who asks, and whether it shall stop. */
 SNUG_CHECKED snug_status sn_iterator_begin(snug_iterator *it, snug_error *err);
 
+/* Back to its first element, of the same iteration. */
+SNUG_CHECKED snug_status sn_iterator_rewind(snug_iterator *it, snug_error *err);
+/* As if the last iterator over it, gone already, had not been. */
+void sn_dataset_forget_iterator(snug_dataset *d);
+
 #endif

@@ -3,8 +3,9 @@
  *
  * libjpeg's errors do not return, so they leave by longjmp: to setjmp in `read_rows`, `read_head`
  * and nowhere else. All that is needed behind the jump lives in the `reader`, never in a local.
- * Its own memory is small and of fixed size for usual files; for progressive ones it holds all
- * coefficients, which are booked before they are asked for. */
+ * Its memory comes from the pool and is on the ledger: some rows for usual files, every coefficient
+ * of files of several scans. What all of it and the picture take is asked for before the first. */
+#include "data/jpeg_memory.h"
 #include "data/picture.h"
 
 #include "base/size.h"
@@ -27,8 +28,11 @@ typedef struct {
     char reason[JMSG_LENGTH_MAX];
     bool recover;
     const sn_picture_source *source;
-    snug_datum picture;
-    unsigned char *cmyk; /* a row of four colours; NULL: rows go to their place */
+    snug_engine *engine; /* NULL: the header alone is read */
+    sn_jpeg_memory memory;
+    const sn_picture_rows *rows; /* who gets them one by one; NULL: the picture */
+    snug_datum picture;          /* or one row */
+    unsigned char *cmyk;         /* a row of four colours; NULL: rows go to their place */
 } reader;
 
 static void leave_with_message(j_common_ptr d) {
@@ -59,6 +63,9 @@ static void limit_scans(j_common_ptr d) {
 static snug_status fail(const reader *r, snug_error *err) {
     const size_t left = r->d.src ? r->d.src->bytes_in_buffer : 0;
     const bool ended = r->errors.msg_code == JWRN_JPEG_EOF;
+    if (r->memory.refused.code != SNUG_OK)
+        return sn_fail(err, r->memory.refused.code, "%s cannot be decoded: %s", r->source->name,
+                       r->memory.refused.text);
     return sn_fail(err, SNUG_E_FORMAT, "cannot decode %s as JPEG at byte %zu: %s%s",
                    r->source->name,
                    ended || left > r->source->n ? r->source->n : r->source->n - left, r->reason,
@@ -87,6 +94,8 @@ static bool read_head(reader *r, const sn_picture_options *o) {
     if (setjmp(r->leave))
         return false;
     jpeg_create_decompress(&r->d);
+    if (r->engine)
+        sn_jpeg_memory_set(&r->memory, r->engine, (j_common_ptr)&r->d);
     jpeg_mem_src(&r->d, r->source->bytes, (unsigned long)r->source->n);
     (void)jpeg_read_header(&r->d, TRUE);
     set_colours(r, o->channels);
@@ -116,63 +125,76 @@ static bool read_rows(reader *r) {
     const size_t row = (size_t)r->picture.type.dims[1] * (size_t)r->picture.type.dims[2];
     unsigned char *to = r->picture.data;
     while (r->d.output_scanline < r->d.output_height) {
-        unsigned char *line = to + row * r->d.output_scanline;
+        unsigned char *line = to + (r->rows ? 0 : row * r->d.output_scanline);
         JSAMPROW target = r->cmyk ? r->cmyk : line;
         if (jpeg_read_scanlines(&r->d, &target, 1) == 0)
             return false;
         if (r->cmyk)
             cmyk_to_rgb(r->cmyk, line, r->d.output_width, r->d.saw_Adobe_marker);
+        if (r->rows)
+            r->rows->row(r->rows->ctx, line);
     }
     return true;
 }
 
-/* What libjpeg will take for a file of several scans: every coefficient of it. */
-static bool coefficient_bytes(const reader *r, size_t *bytes) {
-    *bytes = 0;
-    if (!jpeg_has_multiple_scans((j_decompress_ptr)&r->d))
-        return true;
-    size_t blocks, all = 0;
-    for (int i = 0; i < r->d.num_components; i++) {
-        const jpeg_component_info *k = &r->d.comp_info[i];
-        if (!sn_size_mul((size_t)k->width_in_blocks + 1, (size_t)k->height_in_blocks + 1,
-                         &blocks) ||
-            !sn_size_mul(blocks, sizeof(JBLOCK), &blocks) || !sn_size_add(all, blocks, &all))
-            return false;
-    }
-    *bytes = all;
-    return true;
+/* Of one colour: rows that wait for each other, and every coefficient of a file of several scans.
+ */
+static bool add_colour(const reader *r, const jpeg_component_info *k, bool scans, size_t *all) {
+    const size_t width = (size_t)k->width_in_blocks + (size_t)k->h_samp_factor;
+    const size_t height = (size_t)k->height_in_blocks + (size_t)k->v_samp_factor;
+    const size_t lines = 14 * (size_t)k->v_samp_factor + (size_t)r->d.max_v_samp_factor;
+    size_t rows, blocks;
+    return sn_size_mul(width * DCTSIZE + r->d.output_width, lines, &rows) &&
+           sn_size_add(*all, rows, all) && sn_size_mul(width, scans ? height : 0, &blocks) &&
+           sn_size_mul(blocks, sizeof(JBLOCK), &blocks) && sn_size_add(*all, blocks, all);
+}
+
+/* What decoding takes, by the header, and what it makes: asked for as one, so that a refusal has
+ * the number that would do. */
+static snug_status ask(const reader *r, size_t made, snug_error *err) {
+    const bool scans = jpeg_has_multiple_scans((j_decompress_ptr)&r->d);
+    size_t all = made;
+    bool fits = true;
+    for (int i = 0; i < r->d.num_components && fits; i++)
+        fits = add_colour(r, &r->d.comp_info[i], scans, &all);
+    if (!fits)
+        return sn_fail(err, SNUG_E_OVERFLOW, "%s: the picture exceeds the address space",
+                       r->source->name);
+    return sn_picture_ask(r->engine, r->source, scans ? "several scans" : NULL,
+                          (const int64_t[]){r->d.image_height, r->d.image_width}, all, err);
+}
+
+/* A place for the picture, or for one row of it. */
+static snug_status make_place(reader *r, const int64_t extents[3], snug_error *err) {
+    const size_t row = (size_t)extents[1] * (size_t)extents[2];
+    SNUG_TRY(sn_picture_check(r->source, extents, err));
+    SNUG_TRY(ask(r, r->rows ? row : row * (size_t)extents[0], err));
+    if (!r->rows)
+        return sn_picture_create(r->engine, r->source, extents, &r->picture, err);
+    SNUG_TRY(r->rows->begin(r->rows->ctx, extents, err));
+    return sn_picture_create(r->engine, r->source, (const int64_t[]){1, extents[1], extents[2]},
+                             &r->picture, err);
 }
 
 /* The header is read; *out on success. */
-static snug_status decode(reader *r, snug_engine *e, snug_datum *out, snug_error *err) {
+static snug_status decode(reader *r, snug_datum *out, snug_error *err) {
     const bool cmyk = r->d.out_color_space == JCS_CMYK;
     const int64_t extents[3] = {r->d.output_height, r->d.output_width,
                                 cmyk ? 3 : r->d.out_color_components};
     snug_datum row = {.data = NULL};
-    SNUG_TRY(sn_picture_create(e, r->source, extents, &r->picture, err));
+    SNUG_TRY(make_place(r, extents, err));
     snug_status status = SNUG_OK;
     if (cmyk)
-        status = sn_scratch(e, (size_t)r->d.output_width * 4, &row, err);
+        status = sn_scratch(r->engine, (size_t)r->d.output_width * 4, &row, err);
     r->cmyk = row.data;
     if (status == SNUG_OK && !read_rows(r))
         status = fail(r, err);
     if (row.data)
         snug_datum_drop(&row);
+    if (status != SNUG_OK || r->rows)
+        snug_datum_drop(&r->picture);
     if (status == SNUG_OK)
         *out = r->picture;
-    else
-        snug_datum_drop(&r->picture);
-    return status;
-}
-
-static snug_status decode_booked(reader *r, snug_engine *e, snug_datum *out, snug_error *err) {
-    size_t bytes;
-    if (!coefficient_bytes(r, &bytes))
-        return sn_fail(err, SNUG_E_OVERFLOW, "%s: the picture exceeds the address space",
-                       r->source->name);
-    SNUG_TRY(sn_claim(e, SN_MEM_INPUT, bytes, err));
-    const snug_status status = decode(r, e, out, err);
-    sn_unclaim(e, SN_MEM_INPUT, bytes);
     return status;
 }
 
@@ -195,10 +217,10 @@ static snug_status begin(reader *r, const sn_picture_options *o, snug_error *err
 
 snug_status sn_jpeg_read(snug_engine *e, const sn_picture_source *s, const sn_picture_options *o,
                          snug_datum *out, snug_error *err) {
-    reader r = {.source = s};
+    reader r = {.source = s, .engine = e, .rows = o->rows};
     snug_status status = begin(&r, o, err);
     if (status == SNUG_OK)
-        status = decode_booked(&r, e, out, err);
+        status = decode(&r, out, err);
     jpeg_destroy_decompress(&r.d);
     return status;
 }

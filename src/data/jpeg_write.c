@@ -1,6 +1,7 @@
 /* jpeg_write.c: JPEG files of pictures, through libjpeg-turbo, into bytes that grow. Its errors
  * leave by longjmp to the setjmp of `write_rows`; all that is needed there lives in the `writer`.
  */
+#include "data/jpeg_memory.h"
 #include "data/picture_write.h"
 
 #include <setjmp.h>
@@ -15,6 +16,7 @@ typedef struct {
     struct jpeg_destination_mgr target;
     jmp_buf leave;
     char reason[JMSG_LENGTH_MAX];
+    sn_jpeg_memory memory;
     sn_growing *to;
     const snug_datum *picture;
     const sn_jpeg_options *options;
@@ -79,6 +81,7 @@ static bool write_rows(writer *w) {
     if (setjmp(w->leave))
         return false;
     jpeg_create_compress(&w->c);
+    sn_jpeg_memory_set(&w->memory, w->to->engine, (j_common_ptr)&w->c);
     w->c.dest = &w->target;
     set_format(w);
     jpeg_start_compress(&w->c, TRUE);
@@ -102,6 +105,10 @@ snug_status sn_jpeg_write(const snug_datum *picture, const sn_jpeg_options *o, s
         .init_destination = begin, .empty_output_buffer = grow, .term_destination = end};
     const bool done = write_rows(&w);
     jpeg_destroy_compress(&w.c);
-    return done ? SNUG_OK
-                : sn_fail(err, SNUG_E_MEMORY, "cannot encode a picture as JPEG: %s", w.reason);
+    if (done)
+        return SNUG_OK;
+    const snug_error *why = &w.memory.refused;
+    return sn_fail(err, why->code != SNUG_OK ? why->code : SNUG_E_MEMORY,
+                   "cannot encode a picture as JPEG: %s",
+                   why->code != SNUG_OK ? why->text : w.reason);
 }

@@ -13,7 +13,9 @@
  * 2. Workers see elements only: the stage before is asked by one thread.
  * 3. The first elements are done by the asking thread and timed, eight at a time. Work that is
  *    shorter than handing it over stays there; else there are as many workers as were asked for, or
- *    as the engine has threads (autotune), from then on. */
+ *    as the engine has threads (autotune), from then on.
+ * 4. What a call of a worker had no memory for is done once more when its turn comes, by the asking
+ *    thread and with nobody beside it: only what does not fit alone fails. */
 #include "data/stage.h"
 
 #include "base/size.h"
@@ -43,6 +45,7 @@ typedef enum { SLOT_QUEUED, SLOT_RUNNING, SLOT_DONE } slot_state;
 
 typedef struct {
     slot_state state;
+    bool again; /* there was no memory for it: `in` is still there */
     snug_status status;
     snug_error err;
     int64_t bytes;
@@ -54,10 +57,16 @@ typedef struct map_run {
     pthread_mutex_t mutex;
     pthread_cond_t work, done;
     bool made, quit, ended;
-    void *own; /* the asking thread's worker object */
+    bool alone;        /* there is no memory for workers */
+    bool paused;       /* no slot is to be taken */
+    int n_running;     /* slots */
+    int64_t n_undone;  /* slots with work to do, or at it */
+    size_t call_bytes; /* the most that a call took */
+    snug_element in;   /* of the asking thread's call: chains are long, stacks are not */
+    void *own;         /* the asking thread's worker object */
     bool has_own;
     int measured, measured_long; /* elements, and those that took long */
-    int n_workers; /* threads that run */
+    int n_workers;               /* threads that run */
     uint64_t head, taken, tail;
     size_t n_slots;
     slot *slots;
@@ -65,16 +74,36 @@ typedef struct map_run {
 } map_run;
 
 /* --- one call --------------------------------------------------------------------------------- */
+static bool is_memory(snug_status s) {
+    return s == SNUG_E_MEMORY || s == SNUG_E_BUDGET;
+}
+
 static snug_status call(const map_stage *m, void *worker, const snug_spec *spec,
                         const snug_element *in, snug_element *out, snug_error *err) {
     out->n = 0;
     snug_status status = m->f.call(m->f.ctx, worker, in, out, err);
+    if (is_memory(status))
+        return sn_fail_in(err, status, "map of element %lld",
+                          (long long)(in->index & INT64_C(0xffffffffff)));
     if (status != SNUG_OK)
         return status;
     out->index = in->index;
     status = sn_spec_check(spec, out, "the function of map", err);
     if (status != SNUG_OK)
         snug_element_drop(out);
+    return status;
+}
+
+/* The same, and how much it took; under the mutex where others may look. */
+static snug_status call_measured(map_run *r, void *worker, const snug_element *in,
+                                 snug_element *out, snug_error *err) {
+    const snug_dataset *d = r->cursor->stage;
+    sn_pool_mark();
+    const snug_status status = call(d->ctx, worker, &d->spec, in, out, err);
+    const size_t bytes = sn_pool_marked();
+    pthread_mutex_lock(&r->mutex);
+    r->call_bytes = bytes > r->call_bytes ? bytes : r->call_bytes;
+    pthread_mutex_unlock(&r->mutex);
     return status;
 }
 
@@ -96,16 +125,28 @@ static slot *take_slot(map_run *r) {
         /* What failed before this stage stands in line, too, but is no work. */
         while (r->taken < r->tail && r->slots[r->taken % r->n_slots].state == SLOT_DONE)
             r->taken++;
-        if (r->quit || r->taken < r->tail)
+        if (r->quit || (r->taken < r->tail && !r->paused))
             break;
         pthread_cond_wait(&r->work, &r->mutex);
     }
     if (!r->quit) {
         s = &r->slots[r->taken++ % r->n_slots];
         s->state = SLOT_RUNNING;
+        r->n_running++;
     }
     pthread_mutex_unlock(&r->mutex);
     return s;
+}
+
+static void end_slot(map_run *r, slot *s, snug_status status) {
+    pthread_mutex_lock(&r->mutex);
+    s->status = status;
+    s->state = SLOT_DONE;
+    s->again = is_memory(status);
+    r->n_running--;
+    r->n_undone--;
+    pthread_cond_signal(&r->done);
+    pthread_mutex_unlock(&r->mutex);
 }
 
 static void *work(void *ctx) {
@@ -122,14 +163,11 @@ static void *work(void *ctx) {
             status = m->f.open(m->f.ctx, d->engine, &worker, &s->err);
         opened = opened || status == SNUG_OK;
         if (status == SNUG_OK)
-            status = call(m, worker, &d->spec, &s->in, &s->out, &s->err);
-        snug_element_drop(&s->in);
+            status = call_measured(r, worker, &s->in, &s->out, &s->err);
+        if (!is_memory(status))
+            snug_element_drop(&s->in);
         atomic_fetch_add_explicit(&figures->worker_ns, sn_now_ns() - start, memory_order_relaxed);
-        pthread_mutex_lock(&r->mutex);
-        s->status = status;
-        s->state = SLOT_DONE;
-        pthread_cond_signal(&r->done);
-        pthread_mutex_unlock(&r->mutex);
+        end_slot(r, s, status);
     }
     if (opened && m->f.close)
         m->f.close(m->f.ctx, worker);
@@ -152,8 +190,7 @@ static snug_status make_ring(map_run *r, int n_workers, snug_error *err) {
 /* Fewer threads than asked for are no failure: a system that gives none of them is. */
 static snug_status start_workers(map_run *r, int n_workers, snug_error *err) {
     snug_engine *e = r->cursor->stage->engine;
-    SNUG_TRY(make_ring(r, n_workers, err));
-    snug_status status = SNUG_OK;
+    snug_status status = make_ring(r, n_workers, err);
     while (r->n_workers < n_workers && status == SNUG_OK) {
         char owner[32];
         snprintf(owner, sizeof owner, "map worker %d", r->n_workers + 1);
@@ -162,7 +199,8 @@ static snug_status start_workers(map_run *r, int n_workers, snug_error *err) {
         r->n_workers += status == SNUG_OK;
     }
     r->cursor->place->figures.workers = r->n_workers;
-    return r->n_workers > 0 ? SNUG_OK : status;
+    r->alone = r->n_workers == 0 && is_memory(status);
+    return r->n_workers > 0 || r->alone ? SNUG_OK : status;
 }
 
 static void stop_workers(map_run *r) {
@@ -180,13 +218,17 @@ static void stop_workers(map_run *r) {
 }
 
 /* --- the asking thread ------------------------------------------------------------------------ */
-/* With a limit on pipelines' bytes the ring is filled while there is room; one slot always is. */
-static bool has_room(const map_run *r) {
-    const snug_engine *e = r->cursor->stage->engine;
-    const size_t limit = sn_pool_limit(e);
+/* With a limit on pipelines' bytes the ring is filled while there is room for what the calls to
+ * come will take; one slot always is. */
+static bool has_room(map_run *r) {
+    if (r->tail == r->head)
+        return true;
     if (r->tail - r->head >= r->n_slots)
         return false;
-    return limit == 0 || r->tail == r->head || sn_pool_taken(e) < limit / 4 * 3;
+    pthread_mutex_lock(&r->mutex);
+    const size_t bytes = (size_t)(r->n_undone + 1) * r->call_bytes;
+    pthread_mutex_unlock(&r->mutex);
+    return sn_pool_has_room(r->cursor->stage->engine, bytes);
 }
 
 /* Fills slots from the stage before; only this thread moves head and tail. */
@@ -200,6 +242,8 @@ static void fill_slots(map_run *r) {
         pthread_mutex_lock(&r->mutex);
         s->status = status;
         s->state = status == SNUG_OK ? SLOT_QUEUED : SLOT_DONE;
+        s->again = false;
+        r->n_undone += status == SNUG_OK;
         r->tail++;
         pthread_cond_signal(&r->work);
         pthread_mutex_unlock(&r->mutex);
@@ -231,17 +275,41 @@ static snug_status wait_for_head(map_run *r, slot *s, snug_error *err) {
     return stop ? sn_fail(err, SNUG_E_INTERRUPTED, "stopped by the caller") : SNUG_OK;
 }
 
+static void pause_workers(map_run *r, bool paused) {
+    pthread_mutex_lock(&r->mutex);
+    r->paused = paused;
+    while (paused && r->n_running > 0)
+        pthread_cond_wait(&r->done, &r->mutex);
+    if (!paused)
+        pthread_cond_broadcast(&r->work);
+    pthread_mutex_unlock(&r->mutex);
+}
+
+/* The call of a slot that had no memory, with all others at rest. */
+static snug_status call_alone(map_run *r, slot *s, snug_error *err) {
+    pause_workers(r, true);
+    snug_status status = own_worker(r, r->cursor->stage->ctx, err);
+    if (status == SNUG_OK)
+        status = call_measured(r, r->own, &s->in, &s->out, err);
+    snug_element_drop(&s->in);
+    s->again = false;
+    pause_workers(r, false);
+    return status;
+}
+
 static snug_status next_from_ring(map_run *r, snug_element *out, snug_error *err) {
     fill_slots(r);
     if (r->head == r->tail)
         return sn_end(err);
     slot *s = &r->slots[r->head % r->n_slots];
     SNUG_TRY(wait_for_head(r, s, err));
-    const snug_status status = s->status;
+    snug_status status = s->status;
+    if (status != SNUG_OK && err)
+        *err = s->err;
+    if (s->again)
+        status = call_alone(r, s, err);
     if (status == SNUG_OK)
         sn_element_move(out, &s->out);
-    else if (err)
-        *err = s->err;
     pthread_mutex_lock(&r->mutex);
     r->head++;
     pthread_mutex_unlock(&r->mutex);
@@ -254,13 +322,12 @@ static bool may_have_workers(const map_stage *m) {
 
 static snug_status next_by_self(map_run *r, snug_element *out, snug_error *err) {
     const map_stage *m = r->cursor->stage->ctx;
-    snug_element in;
     SNUG_TRY(own_worker(r, m, err));
-    SNUG_TRY(sn_cursor_next(r->cursor->before[0], &in, err));
+    SNUG_TRY(sn_cursor_next(r->cursor->before[0], &r->in, err));
     const bool timed = may_have_workers(m);
     const int64_t start = timed ? sn_now_ns() : 0;
-    const snug_status status = call(m, r->own, &r->cursor->stage->spec, &in, out, err);
-    snug_element_drop(&in);
+    const snug_status status = call_measured(r, r->own, &r->in, out, err);
+    snug_element_drop(&r->in);
     if (timed) {
         r->measured_long += sn_now_ns() - start >= WORTH_A_WORKER_NS;
         r->measured++;
@@ -273,8 +340,10 @@ static int wanted_workers(map_run *r) {
     const map_stage *m = r->cursor->stage->ctx;
     const int asked = m->options.workers;
     const bool worth = r->measured_long >= MEASURED / 2; /* one may only have lost its core */
-    if (!may_have_workers(m) || (!worth && r->measured < MEASURED))
+    if (!may_have_workers(m) || r->alone || (!worth && r->measured < MEASURED))
         return 0;
+    if (!sn_pool_has_room(r->cursor->stage->engine, 2 * r->call_bytes))
+        return 0; /* for no more than one call at a time */
     r->measured = r->measured_long = 0;
     if (!worth)
         return 0;
@@ -387,6 +456,7 @@ static snug_status give_up(snug_dataset *made, snug_status status) {
 
 snug_status snug_dataset_map(snug_dataset *d, const snug_mapper *f, const snug_map_options *o,
                              snug_dataset **out, snug_error *err) {
+    SNUG_TRY(sn_stage_wants(d, out, err));
     snug_dataset *made = NULL;
     SNUG_TRY(create_mapped(&map_class, d, f, &made, err));
     if (o)
@@ -406,6 +476,7 @@ snug_status snug_dataset_map(snug_dataset *d, const snug_mapper *f, const snug_m
 typedef struct {
     void *worker;
     bool opened;
+    snug_element truth; /* not on the stack: chains are long */
 } filtering;
 
 static snug_status open_filter(sn_cursor *c, snug_error *err) {
@@ -441,13 +512,13 @@ static snug_status next_filtered(sn_cursor *c, snug_element *out, snug_error *er
     const map_stage *m = c->stage->ctx;
     filtering *f = c->ctx;
     for (;;) {
-        snug_element truth = {0};
         bool keep = false;
+        f->truth.n = 0;
         SNUG_TRY(sn_cursor_next(c->before[0], out, err));
-        snug_status status = m->f.call(m->f.ctx, f->worker, out, &truth, err);
+        snug_status status = m->f.call(m->f.ctx, f->worker, out, &f->truth, err);
         if (status == SNUG_OK)
-            status = read_truth(&truth, &keep, err);
-        snug_element_drop(&truth);
+            status = read_truth(&f->truth, &keep, err);
+        snug_element_drop(&f->truth);
         if (status == SNUG_OK && keep)
             return SNUG_OK;
         snug_element_drop(out);
@@ -465,6 +536,7 @@ static const sn_stage_class filter_class = {.name = "filter",
 
 snug_status snug_dataset_filter(snug_dataset *d, const snug_mapper *f, snug_dataset **out,
                                 snug_error *err) {
+    SNUG_TRY(sn_stage_wants(d, out, err));
     snug_dataset *made = NULL;
     SNUG_TRY(create_mapped(&filter_class, d, f, &made, err));
     if (made->cardinality != 0)

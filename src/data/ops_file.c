@@ -26,8 +26,10 @@ static snug_status read_whole(snug_engine *e, sn_file *f, const char *path, snug
         return sn_fail(err, SNUG_E_OVERFLOW, "'%s' exceeds the address space", path);
     snug_datum d;
     char *room;
-    SNUG_TRY(sn_texts_create(e, &scalar, room_bytes, &d, &room, err));
-    const snug_status status = sn_file_read(f, room, (size_t)f->size, 0, err);
+    snug_status status = sn_texts_create(e, &scalar, room_bytes, &d, &room, err);
+    if (status != SNUG_OK)
+        return sn_fail_in(err, status, "'%s' of %lld bytes", path, (long long)f->size);
+    status = sn_file_read(f, room, (size_t)f->size, 0, err);
     if (status != SNUG_OK) {
         snug_datum_drop(&d);
         return status;

@@ -1,5 +1,7 @@
 /* ops_picture.c: the rows that decode pictures, and what all formats share. */
 #include "data/picture.h"
+#include "data/resizing.h"
+#include "memory/pool.h"
 
 #include <string.h>
 
@@ -35,6 +37,24 @@ snug_status sn_picture_create(snug_engine *e, const sn_picture_source *s, const 
     const snug_type type = {
         .dtype = SNUG_U8, .rank = 3, .dims = {extents[0], extents[1], extents[2]}};
     return snug_datum_create(e, &type, out, err);
+}
+
+/* Below this what a refusal of a part of it says is near enough. */
+#define WORTH_ASKING ((size_t)1 << 20)
+
+snug_status sn_picture_ask(snug_engine *e, const sn_picture_source *s, const char *how,
+                           const int64_t extents[2], size_t bytes, snug_error *err) {
+    snug_error why;
+    char all[24];
+    const snug_status status =
+        bytes < WORTH_ASKING ? SNUG_OK : sn_pool_ask(e, bytes, "to decode it", &why);
+    if (status == SNUG_OK)
+        return SNUG_OK;
+    return sn_fail(err, status,
+                   "%s: its header says %lld x %lld pixels%s%s, which take %s to decode: %s; or "
+                   "make the picture smaller",
+                   s->name, (long long)extents[1], (long long)extents[0], how ? " in " : "",
+                   how ? how : "", snug_bytes_print(bytes, all, sizeof all), why.text);
 }
 
 /* --- rows ------------------------------------------------------------------------------------- */
@@ -191,14 +211,21 @@ snug_status sn_data_decode_resize(sn_data_call *c, snug_error *err) {
     if (sn_data_bool(c->op, "fast") && !sn_data_bool(c->op, "preserve_aspect_ratio"))
         (void)sn_data_ints(c->op, "size", o.at_least, 2);
     snug_datum picture;
+    sn_resizing resizing;
+    sn_picture_rows rows;
     sn_data_call decode = *c, resize = *c;
     decode.out = &picture;
-    SNUG_TRY(decode_with(&decode, read_any, &o, err));
+    o.rows = sn_resizing_init(&resizing, c, &rows) ? &rows : NULL;
+    const snug_status status = decode_with(&decode, read_any, &o, err);
+    if (status != SNUG_OK || !picture.data) {
+        c->n_out = status == SNUG_OK;
+        return sn_resizing_end(&resizing, status);
+    }
     resize.in = &picture;
-    const snug_status status = sn_data_resize(&resize, err);
+    const snug_status resized = sn_data_resize(&resize, err);
     snug_datum_drop(&picture);
     c->n_out = resize.n_out;
-    return status;
+    return resized;
 }
 
 snug_status sn_spec_decode_resize(const snug_data_op *op, const snug_spec *in, snug_spec *out,

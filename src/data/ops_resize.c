@@ -2,6 +2,7 @@
  * [H, W, C] or a batch, from u8 or f32 straight to f32; nearest keeps the dtype. */
 #include "base/size.h"
 #include "data/data_ops.h"
+#include "data/resizing.h"
 #include "kernels/cpu/picture.h"
 #include "op/picture.h"
 #include "tensor/feed.h"
@@ -155,6 +156,91 @@ snug_status sn_data_resize(sn_data_call *c, snug_error *err) {
     if (status != SNUG_OK)
         snug_datum_drop(&c->out[0]);
     c->n_out = status == SNUG_OK;
+    return status;
+}
+
+/* --- while it is decoded ---------------------------------------------------------------------- */
+static snug_status make_window(sn_resizing *r, snug_error *err) {
+    const sn_cpu_picture *kernel = sn_cpu_picture_of();
+    const sn_picture_resize *p = &r->picture;
+    size_t bytes;
+    if (!kernel->work(p, &bytes))
+        return sn_fail(err, SNUG_E_OVERFLOW, "tf.image.resize: the picture is too wide");
+    SNUG_TRY(sn_scratch(r->call->engine, bytes, &r->work, err));
+    kernel->begin(p, r->work.data);
+    for (int64_t i = 0; i < p->to_h; i++) {
+        int64_t first, n;
+        kernel->span(r->work.data, i, &first, &n);
+        r->most = n > r->most ? n : r->most;
+    }
+    r->row_bytes = (size_t)(p->w * p->c);
+    if (!sn_size_mul(r->row_bytes, (size_t)r->most, &bytes))
+        return sn_fail(err, SNUG_E_OVERFLOW, "tf.image.resize: the picture is too wide");
+    return sn_scratch(r->call->engine, bytes, &r->window, err);
+}
+
+static snug_status begin_rows(void *ctx, const int64_t extents[3], snug_error *err) {
+    sn_resizing *r = ctx;
+    const resize_options *o = r->call->op->prepared;
+    int64_t to[2];
+    result_size(o, extents[0], extents[1], to);
+    const snug_type type = {
+        SNUG_F32, 3, {to[0] < 1 ? 1 : to[0], to[1] < 1 ? 1 : to[1], extents[2]}};
+    SNUG_TRY(snug_datum_create(r->call->engine, &type, &r->call->out[0], err));
+    r->picture = (sn_picture_resize){.to = r->call->out[0].data,
+                                     .n = 1,
+                                     .h = extents[0],
+                                     .w = extents[1],
+                                     .c = extents[2],
+                                     .to_h = type.dims[0],
+                                     .to_w = type.dims[1],
+                                     .method = o->method,
+                                     .antialias = o->antialias};
+    return make_window(r, err);
+}
+
+/* The window begins with a later row: those before it are not needed any more. */
+static void move_window(sn_resizing *r, int64_t first) {
+    char *window = r->window.data;
+    const int64_t left = first < r->in ? r->in - first : 0;
+    if (first > r->first && left > 0)
+        memmove(window, window + (size_t)(first - r->first) * r->row_bytes,
+                (size_t)left * r->row_bytes);
+    r->first = first > r->first ? first : r->first;
+}
+
+static void take_row(void *ctx, const unsigned char *row) {
+    const sn_cpu_picture *kernel = sn_cpu_picture_of();
+    sn_resizing *r = ctx;
+    int64_t first, n;
+    for (bool stored = false; r->out < r->picture.to_h;) {
+        kernel->span(r->work.data, r->out, &first, &n);
+        move_window(r, first);
+        if (!stored && r->in >= first)
+            memcpy((char *)r->window.data + (size_t)(r->in - first) * r->row_bytes, row,
+                   r->row_bytes);
+        if (!stored)
+            r->in++;
+        stored = true;
+        if (r->in < first + n)
+            return;
+        kernel->row(&r->picture, r->work.data, r->out++, r->window.data);
+    }
+}
+
+bool sn_resizing_init(sn_resizing *r, sn_data_call *c, sn_picture_rows *rows) {
+    const resize_options *o = c->op->prepared;
+    *r = (sn_resizing){.call = c};
+    *rows = (sn_picture_rows){begin_rows, take_row, r};
+    c->out[0] = (snug_datum){.data = NULL};
+    return o->method != SN_RESIZE_NEAREST;
+}
+
+snug_status sn_resizing_end(sn_resizing *r, snug_status status) {
+    snug_datum_drop(&r->work);
+    snug_datum_drop(&r->window);
+    if (status != SNUG_OK)
+        snug_datum_drop(&r->call->out[0]);
     return status;
 }
 

@@ -177,6 +177,7 @@ static snug_status take_shapes(snug_dataset *d, padding *p, const snug_padding *
 
 snug_status snug_dataset_padded_batch(snug_dataset *d, const snug_padding *o, snug_dataset **out,
                                       snug_error *err) {
+    SNUG_TRY(sn_stage_wants(d, out, err));
     snug_dataset *made = NULL;
     if (!o || o->size < 1) {
         snug_dataset_drop(d);

@@ -19,6 +19,13 @@ typedef struct {
     const char *name; /* for messages: "'a.jpg' (512 bytes)" */
 } sn_picture_source;
 
+/* Who takes a picture row by row, top to bottom, so that it is never there as a whole. */
+typedef struct {
+    snug_status (*begin)(void *ctx, const int64_t extents[3], snug_error *err);
+    void (*row)(void *ctx, const unsigned char *row);
+    void *ctx;
+} sn_picture_rows;
+
 typedef struct sn_picture_options sn_picture_options;
 typedef snug_status (*sn_picture_read)(snug_engine *e, const sn_picture_source *s,
                                        const sn_picture_options *o, snug_datum *out,
@@ -33,7 +40,9 @@ struct sn_picture_options {
     int64_t at_least[2]; /* JPEG: the largest ratio whose picture has so many rows and columns; 0:
                             `ratio` itself */
     bool all_frames;     /* GIF: u8[frames, H, W, 3], else the first */
-    sn_picture_read otherwise; /* for pictures of no format that the function takes */
+    const sn_picture_rows *rows; /* NULL: none. Else they get it where the file has its rows in
+                                    order (JPEG, most PNG), and out->data is NULL then */
+    sn_picture_read otherwise;   /* for pictures of no format that the function takes */
 };
 
 typedef enum {
@@ -53,6 +62,11 @@ SNUG_CHECKED snug_status sn_picture_check(const sn_picture_source *s, const int6
 SNUG_CHECKED snug_status sn_picture_create(snug_engine *e, const sn_picture_source *s,
                                            const int64_t extents[3], snug_datum *out,
                                            snug_error *err);
+
+/* Whether there is room for what decoding takes in all; a refusal says how much that is. how: what
+ * makes the file one that takes more than usual, or NULL. */
+SNUG_CHECKED snug_status sn_picture_ask(snug_engine *e, const sn_picture_source *s, const char *how,
+                                        const int64_t extents[2], size_t bytes, snug_error *err);
 
 SNUG_CHECKED snug_status sn_jpeg_read(snug_engine *e, const sn_picture_source *s,
                                       const sn_picture_options *o, snug_datum *out,

@@ -21,7 +21,7 @@ typedef struct {
     uint64_t seed;
     sn_augment augment;
     bool augments;
-    snug_data_op *read, *decode, *resize;
+    snug_data_op *read, *decode;
 } loader;
 
 static snug_status call_op(const snug_data_op *op, const snug_datum *in, snug_datum *out,
@@ -33,15 +33,12 @@ static snug_status call_op(const snug_data_op *op, const snug_datum *in, snug_da
 /* A file's name to numbers of the wanted size, 0 to 255. */
 static snug_status load(const loader *l, const snug_datum *name, snug_datum *out, snug_error *err) {
     const snug_text *path = name->data;
-    snug_datum bytes, raw;
+    snug_datum bytes;
     SNUG_TRY(call_op(l->read, name, &bytes, err));
-    snug_status status = call_op(l->decode, &bytes, &raw, err);
+    const snug_status status = call_op(l->decode, &bytes, out, err);
     snug_datum_drop(&bytes);
-    if (status != SNUG_OK)
-        return sn_fail_in(err, status, "'%.*s'", (int)path->bytes, path->data);
-    status = call_op(l->resize, &raw, out, err);
-    snug_datum_drop(&raw);
-    return status;
+    return status == SNUG_OK ? SNUG_OK
+                             : sn_fail_in(err, status, "'%.*s'", (int)path->bytes, path->data);
 }
 
 static snug_status copy_numbers(const loader *l, const snug_datum *in, snug_datum *out,
@@ -106,7 +103,6 @@ static void release(void *ctx) {
     loader *l = ctx;
     snug_data_op_destroy(l->read);
     snug_data_op_destroy(l->decode);
-    snug_data_op_destroy(l->resize);
     sn_free(l->engine, SN_MEM_INPUT, l, sizeof *l);
 }
 
@@ -118,12 +114,9 @@ static snug_status make_ops(loader *l, snug_error *err) {
     char channels[24], size[64];
     snprintf(channels, sizeof channels, "%lld", (long long)l->size.channels);
     snprintf(size, sizeof size, "[%lld,%lld]", (long long)l->size.height, (long long)l->size.width);
-    const snug_data_attr decode[] = {{"channels", text_of(channels)},
-                                     {"expand_animations", text_of("False")}};
-    const snug_data_attr resize[] = {{"size", text_of(size)}};
+    const snug_data_attr decode[] = {{"channels", text_of(channels)}, {"size", text_of(size)}};
     SNUG_TRY(snug_data_op_create(l->engine, "tf.io.read_file", NULL, 0, &l->read, err));
-    SNUG_TRY(snug_data_op_create(l->engine, "tf.io.decode_image", decode, 2, &l->decode, err));
-    return snug_data_op_create(l->engine, "tf.image.resize", resize, 1, &l->resize, err);
+    return snug_data_op_create(l->engine, "snug.image.decode_resize", decode, 2, &l->decode, err);
 }
 
 static snug_status make_loader(snug_engine *e, const snug_pictures *o, loader **out,
@@ -148,6 +141,7 @@ static snug_status make_loader(snug_engine *e, const snug_pictures *o, loader **
 
 snug_status snug_dataset_pictures(snug_dataset *d, const snug_pictures *o, snug_dataset **out,
                                   snug_error *err) {
+    SNUG_TRY(sn_stage_wants(d, out, err));
     snug_status status = SNUG_OK;
     loader *l = NULL;
     if (!d || !o || !out || o->height < 1 || o->width < 1 || o->channels < 0)

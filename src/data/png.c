@@ -23,8 +23,10 @@ typedef struct {
     jmp_buf leave;
     char reason[128];
     int passes, channels;
-    snug_datum picture;
-    snug_error refused; /* why there was no memory; code SNUG_OK: there was */
+    int64_t height;
+    const sn_picture_rows *rows; /* who gets them one by one; NULL: the picture */
+    snug_datum picture;          /* or one row */
+    snug_error refused;          /* why there was no memory; code SNUG_OK: there was */
 } reader;
 
 static void leave_with_message(png_structp png, png_const_charp message) {
@@ -136,26 +138,45 @@ static bool read_rows(reader *r) {
     if (png_get_rowbytes(r->png, r->info) != row)
         png_error(r->png, "its rows are not as long as its header says");
     for (int pass = 0; pass < r->passes; pass++)
-        for (int64_t i = 0; i < r->picture.type.dims[0]; i++)
-            png_read_row(r->png, (png_bytep)r->picture.data + (size_t)i * row, NULL);
+        for (int64_t i = 0; i < r->height; i++) {
+            png_bytep to = (png_bytep)r->picture.data + (r->rows ? 0 : (size_t)i * row);
+            png_read_row(r->png, to, NULL);
+            if (r->rows)
+                r->rows->row(r->rows->ctx, to);
+        }
     return true;
 }
 
+/* A place for the picture, or for one row of it. */
+static snug_status make_place(reader *r, snug_error *err) {
+    int64_t extents[3] = {png_get_image_height(r->png, r->info),
+                          png_get_image_width(r->png, r->info), r->channels};
+    SNUG_TRY(sn_picture_check(r->source, extents, err));
+    r->height = extents[0];
+    if (r->passes > 1)
+        r->rows = NULL; /* they come several times */
+    const int64_t kept = r->rows ? 1 : extents[0];
+    SNUG_TRY(sn_picture_ask(r->engine, r->source, r->passes > 1 ? "several passes" : NULL, extents,
+                            (size_t)(kept * extents[1] * extents[2]), err));
+    if (r->rows)
+        SNUG_TRY(r->rows->begin(r->rows->ctx, extents, err));
+    extents[0] = kept;
+    return sn_picture_create(r->engine, r->source, extents, &r->picture, err);
+}
+
 static snug_status decode(reader *r, snug_datum *out, snug_error *err) {
-    const int64_t extents[3] = {png_get_image_height(r->png, r->info),
-                                png_get_image_width(r->png, r->info), r->channels};
-    SNUG_TRY(sn_picture_create(r->engine, r->source, extents, &r->picture, err));
-    if (read_rows(r)) {
+    SNUG_TRY(make_place(r, err));
+    const snug_status status = read_rows(r) ? SNUG_OK : fail(r, err);
+    if (status != SNUG_OK || r->rows)
+        snug_datum_drop(&r->picture);
+    if (status == SNUG_OK)
         *out = r->picture;
-        return SNUG_OK;
-    }
-    snug_datum_drop(&r->picture);
-    return fail(r, err);
+    return status;
 }
 
 snug_status sn_png_read(snug_engine *e, const sn_picture_source *s, const sn_picture_options *o,
                         snug_datum *out, snug_error *err) {
-    reader r = {.engine = e, .source = s};
+    reader r = {.engine = e, .source = s, .rows = o->rows};
     if (sn_picture_guess(s->bytes, s->n) != SN_PICTURE_PNG)
         return sn_fail(err, SNUG_E_FORMAT, "%s is no PNG picture: it does not start with \\x89PNG",
                        s->name);

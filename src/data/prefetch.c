@@ -7,8 +7,10 @@
  * 3. A full queue is filled again when half of it is gone: two threads that wake each other for
  *    each element do little else. Small elements may run further ahead than the depth.
  * 4. Autotune: the depth is 2 at first and doubles each time somebody had to wait though the thread
- *    had been held back by it, up to MOST_DEPTH; it never shrinks. With a limit on pipelines' bytes
- *    the queue takes in no more than a quarter of it, but always one element. */
+ *    had been held back by it, up to MOST_DEPTH; it never shrinks.
+ * 5. What has no memory is no failure while elements wait, or are at work, that will be given back.
+ * 6. With a limit on pipelines' bytes that has no room for one more, an element is made when
+ *    somebody waits for it, and not before. */
 #include "data/stage.h"
 
 #include "memory/pool.h"
@@ -25,6 +27,8 @@ enum {
     SMALL_BYTES = 1 << 20, /* that a queue may hold whatever its depth: waking costs more */
     WAIT_NS = 20 * 1000 * 1000,
     STACK_BYTES = 512 << 10,
+    STAGE_BYTES = 10 << 10, /* that the calls of one stage take at most */
+    MOST_STAGES_BYTES = 8 << 20,
 };
 
 typedef struct {
@@ -45,7 +49,9 @@ typedef struct {
     pthread_mutex_t mutex;
     pthread_cond_t room, news;
     bool made, quit, held_back, autotune;
-    bool ended; /* the thread's last entry is in the queue */
+    bool wanted;  /* somebody waits for the next */
+    bool starved; /* the thread waits for room */
+    bool ended;   /* the thread's last entry is in the queue */
     sn_thread thread;
     int64_t n, depth, bytes, largest; /* in the queue */
     int64_t wake_at; /* the thread sleeps until there are so few; -1: it does not */
@@ -61,14 +67,16 @@ static void free_entries(prefetch *p, entry *list) {
 }
 
 /* --- the thread ------------------------------------------------------------------------------- */
+/* Too little room for one more, and nobody waits for it. */
+static bool is_short(const prefetch *p) {
+    return !(p->n == 0 && p->wanted) &&
+           !sn_pool_has_room(p->cursor->stage->engine, (size_t)p->largest);
+}
+
 static bool is_full(const prefetch *p) {
-    const int64_t limit = (int64_t)(sn_pool_limit(p->cursor->stage->engine) / 4);
-    const int64_t with_next = p->bytes + p->largest;
     if (p->n == 0)
         return false;
-    if (limit > 0 && with_next > limit)
-        return true;
-    return p->n >= p->depth && (with_next > SMALL_BYTES || p->n >= SMALL_ENTRIES);
+    return p->n >= p->depth && (p->bytes + p->largest > SMALL_BYTES || p->n >= SMALL_ENTRIES);
 }
 
 static bool wait_for_room(prefetch *p, entry **spare) {
@@ -80,6 +88,9 @@ static bool wait_for_room(prefetch *p, entry **spare) {
             pthread_cond_wait(&p->room, &p->mutex);
         p->wake_at = -1;
     }
+    for (p->starved = true; !p->quit && is_short(p);)
+        pthread_cond_wait(&p->room, &p->mutex);
+    p->starved = false;
     const bool go = !p->quit;
     *spare = go ? p->spare : NULL;
     if (*spare)
@@ -105,6 +116,34 @@ static void append(prefetch *p, entry *e) {
     pthread_mutex_unlock(&p->mutex);
 }
 
+/* Of the stages before the one that is asked. */
+static int64_t elements_used(const sn_cursor *c) {
+    int64_t n = 0;
+    for (int i = 0; i < c->stage->n_before; i++)
+        n += c->before[i] ? c->before[i]->given : 0;
+    return n;
+}
+
+/* The next element into e. What has no memory before it used an element is asked for again when
+ * somebody waits for it, who has given back what was made before; false: to be ended meanwhile. */
+static bool make(prefetch *p, entry *e) {
+    sn_cursor *from = p->cursor->before[0];
+    const int64_t used = elements_used(from);
+    e->status = sn_cursor_next(from, &e->element, &e->err);
+    if ((e->status != SNUG_E_BUDGET && e->status != SNUG_E_MEMORY) || elements_used(from) != used)
+        return true;
+    pthread_mutex_lock(&p->mutex);
+    const bool waits = !(p->n == 0 && p->wanted);
+    for (p->starved = true; !p->quit && !(p->n == 0 && p->wanted);)
+        pthread_cond_wait(&p->room, &p->mutex);
+    p->starved = false;
+    const bool go = !p->quit;
+    pthread_mutex_unlock(&p->mutex);
+    if (go && waits)
+        e->status = sn_cursor_next(from, &e->element, &e->err);
+    return go;
+}
+
 static void *run_ahead(void *ctx) {
     prefetch *p = ctx;
     snug_engine *engine = p->cursor->stage->engine;
@@ -118,7 +157,9 @@ static void *run_ahead(void *ctx) {
             continue;
         }
         e = block;
-        status = e->status = sn_cursor_next(p->cursor->before[0], &e->element, &e->err);
+        if (!make(p, e))
+            e->status = SNUG_E_END; /* nobody asks any more */
+        status = e->status;
         append(p, e);
     }
     return NULL;
@@ -160,6 +201,9 @@ static snug_status wait_for_entry(prefetch *p, entry **out, snug_error *err) {
     pthread_mutex_lock(&p->mutex);
     if (!p->first)
         deepen(p);
+    p->wanted = true;
+    if (p->starved)
+        pthread_cond_signal(&p->room);
     while (!p->first && !stop) {
         const struct timespec until = soon();
         pthread_cond_timedwait(&p->news, &p->mutex, &until);
@@ -167,6 +211,7 @@ static snug_status wait_for_entry(prefetch *p, entry **out, snug_error *err) {
         stop = sn_iterator_interrupted(p->cursor->iterator);
         pthread_mutex_lock(&p->mutex);
     }
+    p->wanted = false;
     if (!stop)
         *out = pop(p);
     if (p->n <= p->wake_at)
@@ -182,6 +227,12 @@ static void give_back(prefetch *p, entry *e) {
     pthread_mutex_unlock(&p->mutex);
 }
 
+/* Stages that others come behind are asked on its thread; the rest is refused (check_stack). */
+static size_t stack_bytes(const snug_dataset *d) {
+    const size_t more = (size_t)d->depth * STAGE_BYTES;
+    return STACK_BYTES + (more > MOST_STAGES_BYTES ? MOST_STAGES_BYTES : more);
+}
+
 static snug_status next_prefetched(sn_cursor *c, snug_element *out, snug_error *err) {
     prefetch *p = c->ctx;
     entry *e = NULL;
@@ -189,7 +240,7 @@ static snug_status next_prefetched(sn_cursor *c, snug_element *out, snug_error *
         return sn_cursor_next(c->before[0], out, err);
     if (!p->thread.live) {
         SNUG_TRY(sn_thread_start(c->stage->engine,
-                                 &(sn_thread_plan){"prefetch", STACK_BYTES, run_ahead, p},
+                                 &(sn_thread_plan){"prefetch", stack_bytes(c->stage), run_ahead, p},
                                  &p->thread, err));
         c->place->figures.depth = p->depth;
         c->place->figures.workers = 1; /* whose work is that of the stages before */
@@ -267,6 +318,7 @@ static const sn_stage_class prefetch_class = {.name = "prefetch",
 
 snug_status snug_dataset_prefetch(snug_dataset *d, int64_t depth, snug_dataset **out,
                                   snug_error *err) {
+    SNUG_TRY(sn_stage_wants(d, out, err));
     snug_dataset *made = NULL;
     if (depth < SNUG_AUTOTUNE) {
         snug_dataset_drop(d);

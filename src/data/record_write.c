@@ -40,6 +40,7 @@ static snug_status begin_packing(snug_record_writer *w, bool gzip, snug_error *e
 snug_status snug_record_writer_create(snug_engine *engine, const char *path,
                                       snug_compression compression, snug_record_writer **out,
                                       snug_error *err) {
+    SNUG_NEEDS(err, engine && path);
     void *memory;
     SNUG_TRY(sn_alloc_zero(engine, SN_MEM_INPUT, sizeof(snug_record_writer), &memory, err));
     snug_record_writer *w = memory;
@@ -113,6 +114,7 @@ static snug_status put(snug_record_writer *w, const void *bytes, size_t n, snug_
 }
 
 snug_status snug_record_write(snug_record_writer *w, const void *bytes, size_t n, snug_error *err) {
+    SNUG_NEEDS(err, w && (bytes || n == 0));
     unsigned char head[12];
     const uint64_t length = n;
     memcpy(head, &length, 8);
@@ -124,6 +126,7 @@ snug_status snug_record_write(snug_record_writer *w, const void *bytes, size_t n
 }
 
 snug_status snug_record_writer_close(snug_record_writer *w, snug_error *err) {
+    SNUG_NEEDS(err, w);
     snug_status status = w->packed ? pack(w, NULL, 0, Z_FINISH, err) : SNUG_OK;
     if (status == SNUG_OK)
         status = flush(w, err);

@@ -90,8 +90,12 @@ static snug_status next_record(sn_cursor *c, snug_datum *out, bool *end, snug_er
     if (*end)
         return SNUG_OK;
     char *room;
-    SNUG_TRY(sn_texts_create(c->stage->engine, &one_text, (size_t)length + 4, out, &room, err));
-    const snug_status status = read_body(r, room, (size_t)length, err);
+    snug_status status =
+        sn_texts_create(c->stage->engine, &one_text, (size_t)length + 4, out, &room, err);
+    if (status != SNUG_OK)
+        return sn_fail_in(err, status, "'%s': record %lld of %llu bytes", sn_input_path(r->in),
+                          (long long)r->n, (unsigned long long)length);
+    status = read_body(r, room, (size_t)length, err);
     if (status != SNUG_OK)
         snug_datum_drop(out);
     else
@@ -272,6 +276,7 @@ static const sn_stage_class records_class = {.name = "records",
 snug_status snug_dataset_records(snug_dataset *files, snug_records kind,
                                  snug_compression compression, snug_dataset **out,
                                  snug_error *err) {
+    SNUG_TRY(sn_stage_wants(files, out, err));
     if (files && (files->spec.n != 1 || !files->spec.is_text[0] || files->spec.type[0].rank != 0)) {
         snug_dataset_drop(files);
         return sn_fail(err, SNUG_E_INVALID,

@@ -53,10 +53,12 @@ static snug_status open_shuffle(sn_cursor *c, snug_error *err) {
     s->key = sn_rng_key(o->seed, o->keep_order ? 0 : c->key);
     if (by_index(c))
         return SNUG_OK;
-    const snug_engine *e = c->stage->engine;
+    snug_engine *e = c->stage->engine;
     const char *folder = o->has_folder ? o->folder : sn_engine_spill_folder(e);
-    const sn_store_plan plan = {"the shuffle", sn_share_of_limit(e), folder, c->place};
-    return sn_store_create(c->stage->engine, &plan, &s->store, err);
+    const int64_t all = c->stage->cardinality;
+    const sn_store_plan plan = {"the shuffle", folder, c->place,
+                                all >= 0 && all < o->buffer ? all : o->buffer};
+    return sn_store_create(e, &plan, &s->store, err);
 }
 
 static void close_shuffle(sn_cursor *c) {
@@ -251,6 +253,7 @@ static const sn_stage_class shuffle_class = {.name = "shuffle",
 
 snug_status snug_dataset_shuffle(snug_dataset *d, const snug_shuffle *o, snug_dataset **out,
                                  snug_error *err) {
+    SNUG_TRY(sn_stage_wants(d, out, err));
     snug_dataset *made = NULL;
     snug_status status = SNUG_OK;
     if (!o || o->buffer < 1)
@@ -263,6 +266,7 @@ snug_status snug_dataset_shuffle(snug_dataset *d, const snug_shuffle *o, snug_da
         return status;
     }
     SNUG_TRY(sn_stage_after(&shuffle_class, d, sizeof(shuffle_stage), &made, err));
+    made->hoards = !d->random;
     shuffle_stage *s = made->ctx;
     s->buffer = o->buffer;
     s->seed = o->seed;

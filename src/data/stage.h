@@ -37,11 +37,15 @@ struct snug_dataset {
     _Atomic uint32_t holds;
     _Atomic uint64_t iterators; /* made over it so far */
     int n_before;
+    int depth;             /* stages one behind another, it among them */
+    int64_t places;        /* that an iterator over it has: stages, one for each way to them */
     snug_dataset **before; /* held */
     snug_spec spec;
     int64_t cardinality;
     bool serial;  /* it or one before it goes back to an interpreter */
     bool random;  /* kind->at can be asked */
+    bool hoards;  /* its iterators keep elements in memory (store.h) */
+    bool grows;   /* and more of them with each that they give */
     void *ctx;    /* the kind's own, made with it (sn_stage_ctx) */
     size_t n_ctx; /* its bytes: freed after kind->release */
 };
@@ -113,6 +117,10 @@ struct sn_stage_class {
     bool waits;        /* for threads: every call is timed, sampling would miss the long ones */
 };
 
+/* Cursors ask the one before them, so a pipeline is as deep as the stack lets it: what is left is
+ * looked at (sn_stack_is_low) wherever one cursor asks another. */
+enum { SN_MOST_STAGES = 10000, SN_MOST_PLACES = 1000000, SN_STAGE_STACK = 192 << 10 };
+
 /* A stage over others, whose references it takes over, dropping them when it fails. spec and
  * cardinality are those of the first before it (none: SNUG_UNKNOWN). */
 SNUG_CHECKED snug_status sn_stage_create(const sn_stage_class *kind, snug_engine *e,
@@ -123,6 +131,9 @@ SNUG_CHECKED snug_status sn_stage_ctx(snug_dataset *d, size_t bytes, snug_error 
 /* The two together over one stage, for transformations: checks d and out, drops d when it fails. */
 SNUG_CHECKED snug_status sn_stage_after(const sn_stage_class *kind, snug_dataset *d,
                                         size_t ctx_bytes, snug_dataset **out, snug_error *err);
+
+/* The first line of a transformation: drops d, which it takes over, where there is no out. */
+SNUG_CHECKED snug_status sn_stage_wants(snug_dataset *d, snug_dataset **out, snug_error *err);
 
 SNUG_CHECKED snug_status sn_station_create(snug_iterator *it, const snug_dataset *d,
                                            uint64_t ordinal, sn_station **out, snug_error *err);
@@ -157,6 +168,8 @@ void sn_element_move(snug_element *to, snug_element *from);
 snug_datum sn_datum_row(const snug_datum *d, int64_t i);
 /* Bytes of an element that are its own, not slices of something larger. */
 int64_t sn_element_bytes(const snug_element *e);
+/* Borrowed bytes that the engine's pool has given: they are the element's own. */
+void sn_datum_is_own(snug_datum *borrowed);
 /* Part of an element into row i of a target. SNUG_E_SHAPE where it is of another shape. */
 SNUG_CHECKED snug_status sn_target_put(const sn_target *to, int part, int64_t i,
                                        const snug_datum *d, snug_error *err);

@@ -11,6 +11,7 @@
 #include "data/packed.h"
 #include "memory/pool.h"
 
+#include <stdio.h>
 #include <string.h>
 
 /* A resident element: its parts, without the room that a snug_element has for others. */
@@ -31,16 +32,12 @@ struct sn_store {
     sn_store_plan plan;
     slot *slots;
     size_t n, cap;
-    size_t resident_bytes;
+    size_t limit_bytes; /* of all stores in memory; 0: none */
+    size_t resident_bytes, n_resident;
     sn_log *log;
     unsigned char *buffer; /* of one record */
     size_t buffer_cap;
 };
-
-size_t sn_share_of_limit(const snug_engine *e) {
-    const size_t limit = sn_pool_limit(e);
-    return limit > 0 && limit < 4 ? 1 : limit / 2;
-}
 
 snug_status sn_store_create(snug_engine *e, const sn_store_plan *plan, sn_store **out,
                             snug_error *err) {
@@ -49,6 +46,7 @@ snug_status sn_store_create(snug_engine *e, const sn_store_plan *plan, sn_store 
     sn_store *s = block;
     s->engine = e;
     s->plan = *plan;
+    s->limit_bytes = sn_pool_store(e, plan->folder != NULL);
     *out = s;
     return SNUG_OK;
 }
@@ -57,9 +55,11 @@ static size_t item_bytes(int n) {
     return sizeof(item) + (size_t)n * sizeof(snug_datum);
 }
 
-/* n more (or fewer) bytes are resident. */
+/* An element of so many bytes more is resident, or fewer (n < 0). */
 static void count_bytes(sn_store *s, int64_t n) {
     s->resident_bytes += (size_t)n;
+    s->n_resident += n < 0 ? (size_t)-1 : 1;
+    sn_pool_keep(s->engine, n, n < 0 ? -1 : 1);
     if (s->plan.place)
         sn_station_hold(s->plan.place, n);
 }
@@ -107,12 +107,20 @@ static snug_status keep(sn_store *s, slot *at, snug_element *e, size_t counted, 
 
 /* --- in the file ------------------------------------------------------------------------------ */
 static snug_status fail_limit(const sn_store *s, size_t counted, snug_error *err) {
-    char have[32], all[32];
+    const size_t n = s->n_resident + 1, sum = s->resident_bytes + counted;
+    char have[32], all[32], whole[64] = "";
+    if (s->plan.n_elements > 0 && (size_t)s->plan.n_elements > n)
+        snprintf(whole, sizeof whole, "; all %lld would take about ",
+                 (long long)s->plan.n_elements);
+    if (whole[0])
+        snug_bytes_print(sum / n * (size_t)s->plan.n_elements, whole + strlen(whole),
+                         sizeof whole - strlen(whole));
     return sn_fail(err, SNUG_E_BUDGET,
-                   "%s holds %s of the %s that it may; an element of %zu bytes does not fit: give "
-                   "a folder to spill to, a smaller buffer or a larger limit",
-                   s->plan.what, snug_bytes_print(s->resident_bytes, have, sizeof have),
-                   snug_bytes_print(s->plan.limit_bytes, all, sizeof all), counted);
+                   "%s holds %zu elements, %s of the %s that it may; the next of %zu bytes does "
+                   "not fit%s: give a folder to spill to, a smaller buffer or a larger budget",
+                   s->plan.what, s->n_resident,
+                   snug_bytes_print(s->resident_bytes, have, sizeof have),
+                   snug_bytes_print(s->limit_bytes, all, sizeof all), counted, whole);
 }
 
 static snug_status spill(sn_store *s, slot *at, snug_element *e, snug_error *err) {
@@ -144,9 +152,9 @@ snug_status sn_store_put(sn_store *s, size_t slot_number, snug_element *e, snug_
     if (slot_number >= s->n)
         s->n = slot_number + 1;
     slot *at = &s->slots[slot_number];
-    const size_t counted = item_bytes(e->n) + (size_t)sn_element_bytes(e);
-    const size_t limit = s->plan.limit_bytes;
-    if (limit == 0 || s->resident_bytes + counted <= limit)
+    const size_t own = (size_t)sn_element_bytes(e);
+    const size_t counted = item_bytes(e->n) + (own > 0 ? sn_pool_rounded(own) : 0);
+    if (sn_pool_may_keep(s->engine, counted, s->limit_bytes))
         return keep(s, at, e, counted, err);
     return s->plan.folder ? spill(s, at, e, err) : fail_limit(s, counted, err);
 }

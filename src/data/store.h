@@ -2,7 +2,7 @@
  * without a name.
  *
  *     sn_store *s;
- *     sn_store_create(e, &(sn_store_plan){.limit_bytes = 1 << 20, .folder = "/scratch"}, &s, err);
+ *     sn_store_create(e, &(sn_store_plan){.what = "the shuffle", .folder = "/scratch"}, &s, err);
  *     sn_store_put(s, 0, &e, err);       // moved; the store grows as needed
  *     sn_store_copy(s, 0, &e, err);      // stays there
  *     sn_store_take(s, 0, &e, err);      // slot 0 is empty then
@@ -17,9 +17,9 @@ typedef struct sn_store sn_store;
 
 typedef struct {
     const char *what;   /* "the shuffle": for messages */
-    size_t limit_bytes; /* in memory; 0: none */
-    const char *folder; /* NULL: what is beyond the limit is refused (SNUG_E_BUDGET) */
+    const char *folder; /* NULL: what is beyond the share of stores (sn_pool_store) is refused */
     sn_station *place;  /* whose figures say what it holds; NULL: nobody's */
+    int64_t n_elements; /* that it is to hold at most, for messages; not above 0: not known */
 } sn_store_plan;
 
 /* The plan's texts and place are lent. */
@@ -34,8 +34,5 @@ SNUG_CHECKED snug_status sn_store_copy(sn_store *s, size_t slot, snug_element *o
 /* What is in `from` is in `to` then, which was empty. */
 void sn_store_move(sn_store *s, size_t from, size_t to);
 bool sn_store_has_spilled(const sn_store *s);
-
-/* What a stage may keep in memory with the engine's limit on pipelines; 0: as much as it wants. */
-size_t sn_share_of_limit(const snug_engine *e);
 
 #endif

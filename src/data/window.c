@@ -79,6 +79,7 @@ static int64_t count_windows(int64_t n, const snug_window *o) {
 
 snug_status snug_dataset_window(snug_dataset *d, const snug_window *o, snug_dataset **out,
                                 snug_error *err) {
+    SNUG_TRY(sn_stage_wants(d, out, err));
     snug_dataset *made = NULL;
     snug_window w = o ? *o : (snug_window){0};
     w.shift = w.shift == 0 ? w.size : w.shift;

@@ -36,10 +36,12 @@ int snug_function_count(void) {
 }
 
 const snug_function_info *snug_function_at(int function) {
-    return &rows[function].info;
+    return function >= 0 && function < N_ROWS ? &rows[function].info : NULL;
 }
 
 int snug_function_find(const char *name, int *function) {
+    if (!name)
+        return 0;
     for (int i = 0; i < N_ROWS; i++)
         if (sn_text_has(rows[i].info.names, name)) {
             *function = i;
@@ -480,6 +482,8 @@ static snug_status call_row(snug_recorder *r, int function, const snug_argument 
 snug_status snug_function_call(snug_recorder *r, int function, const snug_argument *args,
                                int n_args, snug_tensor **outputs, int max, int *n_out,
                                snug_error *err) {
+    SNUG_NEEDS(err, r && (args || n_args == 0) && (outputs || max == 0) && max >= 0 && n_out &&
+                        function >= 0 && function < snug_function_count());
     return call_row(r, function, args, n_args, true, outputs, max, n_out, err);
 }
 

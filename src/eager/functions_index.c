@@ -227,11 +227,13 @@ static sn_value keep_last(sn_fn_call *c, sn_value at, sn_value what, const snug_
     const snug_type t = sn_fn_type(c, at), w = sn_fn_type(c, what);
     snug_type per_row = w;
     int64_t n = 1;
+    if (sn_fn_failed(c) || t.rank < 1)
+        return what;
     for (int k = 0; k < t.rank - 1; k++)
         n *= t.dims[k];
     for (int k = t.rank - 1; k < w.rank; k++)
         per_row.dims[k] = 1;
-    if (sn_fn_failed(c) || t.rank < 1 || n < 2 || t.dims[t.rank - 1] < 1)
+    if (n < 2 || t.dims[t.rank - 1] < 1)
         return what;
     const sn_value last = sn_build_reshape(c->b, are_last(c, at, shape, n), per_row.dims, w.rank);
     const sn_value yes = sn_build_greater(c->b, last, sn_fn_like(c, last, 0));
@@ -405,7 +407,7 @@ void sn_fn_linspace(sn_fn_call *c) {
     const double start = sn_fn_real(c, "start"), stop = sn_fn_real(c, "stop");
     const int64_t n = sn_fn_int(c, "num");
     const bool open = sn_fn_given(c, "endpoint") && !sn_fn_flag(c, "endpoint");
-    const double parts = (double)(open ? n : n - 1);
+    const double parts = (double)n - !open;
     if (n < 1)
         return sn_fn_refuse(c, SNUG_E_INVALID, "num=%lld; at least 1", (long long)n);
     const bool whole = !c->promotes && c->n_args > 1 && c->arg[0].kind == SNUG_ARG_INTEGER &&
@@ -566,9 +568,10 @@ void sn_fn_searchsorted(sn_fn_call *c) {
                    each = sn_build_expand_dims(c->b, values, -1);
     const sn_value below = sn_fn_says(c, "side", "right") ? sn_build_less_equal(c->b, row, each)
                                                           : sn_build_less(c->b, row, each);
-    const int last = sn_fn_type(c, below).rank - 1;
-    c->out[0] = sn_build_sum(c->b, sn_build_cast(c->b, below, sn_fn_dtype(c, "out_type", SNUG_I32)),
-                             1u << last, false);
+    const snug_dtype dtype = sn_fn_dtype(c, "out_type", SNUG_I32);
+    if (!sn_fn_failed(c))
+        c->out[0] = sn_build_sum(c->b, sn_build_cast(c->b, below, dtype),
+                                 1u << (sn_fn_type(c, below).rank - 1), false);
 }
 
 /* NumPy's: the place behind which each value stands. */

@@ -122,6 +122,8 @@ static bool read_pairs(sn_fn_call *c, int rank_x, int rank_y, axis_pairs *p) {
         p->x[i] = (int)(a < 0 ? a + rank_x : a);
         p->y[i] = (int)(z < 0 ? z + rank_y : z);
         fits = p->x[i] >= 0 && p->x[i] < rank_x && p->y[i] >= 0 && p->y[i] < rank_y;
+        for (int k = 0; k < i && fits; k++) /* an axis comes once */
+            fits = p->x[k] != p->x[i] && p->y[k] != p->y[i];
     }
     if (!fits)
         sn_fn_refuse(c, SNUG_E_INVALID, "these axes are not of tensors with %d and %d axes", rank_x,
@@ -168,8 +170,9 @@ void sn_fn_outer(sn_fn_call *c) {
 /* The diagonal `offset` above the main one of the last two axes. */
 static sn_value diagonal(sn_fn_call *c, sn_value x, int64_t offset) {
     const snug_type t = sn_fn_type(c, x);
-    if (t.rank < 2) {
-        sn_fn_refuse(c, SNUG_E_INVALID, "a tensor with %d axes has no diagonal", t.rank);
+    if (t.rank < 2 || offset > INT32_MAX || offset < -INT32_MAX) {
+        sn_fn_refuse(c, SNUG_E_INVALID, "a tensor with %d axes has no diagonal %lld", t.rank,
+                     (long long)offset);
         return SN_NO_VALUE;
     }
     const int64_t rows = t.dims[t.rank - 2], columns = t.dims[t.rank - 1];
@@ -397,6 +400,8 @@ void sn_fn_unit(sn_fn_call *c) {
  */
 static sn_value on_diagonal(sn_fn_call *c, sn_value x, int64_t k, int64_t rows, int64_t columns) {
     snug_type t = sn_fn_type(c, x);
+    if (t.rank < 1) /* of a value that could not be made */
+        return SN_NO_VALUE;
     const int64_t n = t.dims[t.rank - 1], down = k < 0 ? -k : 0, right = k > 0 ? k : 0;
     int64_t before[SNUG_MAX_RANK] = {0}, after[SNUG_MAX_RANK] = {0};
     t.dims[t.rank++] = n;
@@ -439,6 +444,8 @@ void sn_fn_diag(sn_fn_call *c) {
                   l = columns > 0 ? columns
                       : rows > 0  ? wide
                                   : side;
+    if (sn_fn_failed(c))
+        return;
     if (m < tall || l < wide || (m > tall && l > wide))
         return sn_fn_refuse(c, SNUG_E_INVALID,
                             "%lld rows and %lld columns for %lld numbers on diagonal %lld",

@@ -270,28 +270,41 @@ PAIR_FUNCTION(maximum, maximum)
 PAIR_FUNCTION(minimum, minimum)
 
 /* Whole numbers are not divided by a zero that is known: a number, or one of a few that are there
- * already, which are computed with at once. One that a run makes gives 0. */
-static void check_divisor(sn_fn_call *c) {
+ * already, which are computed with at once. Whether the divisor is known. */
+static bool check_divisor(sn_fn_call *c) {
     const snug_argument *const a = &c->arg[1];
     double number = 1;
-    bool zero = sn_fn_number(c, 1, &number) && number == 0;
+    bool known = sn_fn_number(c, 1, &number), zero = known && number == 0;
     snug_view v;
     if (c->fold && a->kind == SNUG_ARG_TENSOR && snug_tensor_pin(a->tensor, &v, NULL) == SNUG_OK) {
         const size_t bytes = snug_dtype_bytes(v.type.dtype);
         const int64_t n = sn_type_count(&v.type), none = 0;
+        known = true;
         for (int64_t i = 0; i < n && !zero; i++)
             zero = memcmp((const char *)v.data + (size_t)i * bytes, &none, bytes) == 0;
         snug_tensor_unpin(a->tensor);
     }
     if (zero)
         sn_fn_refuse(c, SNUG_E_DATA, "Integer division by zero");
+    return known;
+}
+
+/* The divisor, and an error where a run finds a zero among its numbers: one over it is infinite. */
+static sn_value checked_divisor(sn_fn_call *c, sn_value y) {
+    const snug_dtype dtype = sn_fn_type(c, y).dtype;
+    const sn_value real = sn_build_cast(c->b, y, SNUG_F32);
+    const sn_value inverse = sn_build_div(c->b, sn_fn_like(c, real, 1), real);
+    const sn_value none = sn_build_affine(c->b, sn_build_check_finite(c->b, inverse), 0, 0);
+    return sn_build_add(c->b, y, sn_build_cast(c->b, none, dtype));
 }
 
 /* Operands of a division that gives whole numbers where they are. */
 static void divided_pair(sn_fn_call *c, sn_value *x, sn_value *y) {
     sn_fn_pair(c, 0, 1, x, y);
-    if (!sn_fn_failed(c) && sn_dtype_is_int(sn_fn_type(c, *x).dtype) && !c->promotes)
-        check_divisor(c);
+    if (sn_fn_failed(c) || !sn_dtype_is_int(sn_fn_type(c, *x).dtype) || c->promotes)
+        return;
+    if (!check_divisor(c) && !sn_fn_failed(c))
+        *y = checked_divisor(c, *y);
 }
 
 void sn_fn_floordiv(sn_fn_call *c) {

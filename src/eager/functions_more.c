@@ -187,8 +187,13 @@ void sn_fn_isin(sn_fn_call *c) {
 static void turn(sn_fn_call *c, int one, int other) {
     const sn_value x = sn_fn_value(c, 0);
     const int64_t k = ((sn_fn_int(c, "k") % 4) + 4) % 4;
+    const int rank = sn_fn_type(c, x).rank;
     if (sn_fn_failed(c))
         return;
+    if (one < 0 || other < 0 || one >= rank || other >= rank || one == other)
+        return sn_fn_refuse(c, SNUG_E_INVALID,
+                            "axes %d and %d are no plane of a tensor with %d axes", one, other,
+                            rank);
     if (k == 0)
         c->out[0] = x;
     else if (k == 2)
@@ -205,6 +210,8 @@ void sn_fn_rot90(sn_fn_call *c) {
     const int64_t *axes = sn_fn_ints(c, "axes", &n);
     if (n != 0 && n != 2)
         return sn_fn_refuse(c, SNUG_E_INVALID, "two axes make a plane");
+    if (n && (axes[0] != (int)axes[0] || axes[1] != (int)axes[1]))
+        return sn_fn_refuse(c, SNUG_E_INVALID, "a tensor has at most %d axes", SNUG_MAX_RANK);
     const int one = (int)(n ? axes[0] : 0), other = (int)(n ? axes[1] : 1);
     turn(c, one < 0 ? one + rank : one, other < 0 ? other + rank : other);
 }
@@ -212,6 +219,9 @@ void sn_fn_rot90(sn_fn_call *c) {
 /* Pictures turn against the clock; one alone has no batch. */
 void sn_fn_rot90_image(sn_fn_call *c) {
     const int rank = sn_fn_type(c, sn_fn_value(c, 0)).rank;
+    if (!sn_fn_failed(c) && rank != 3 && rank != 4)
+        return sn_fn_refuse(c, SNUG_E_INVALID, "a picture has 3 axes, several have 4; here are %d",
+                            rank);
     turn(c, rank - 3, rank - 2);
 }
 
@@ -352,7 +362,10 @@ void sn_fn_segment_prod(sn_fn_call *c) {
 void sn_fn_diag_either(sn_fn_call *c) {
     const sn_value x = sn_fn_value(c, 0);
     const snug_type t = sn_fn_type(c, x);
-    const int64_t k = sn_fn_int(c, "k"), far = k < 0 ? -k : k;
+    const int64_t k = sn_fn_int(c, "k");
+    if (k > INT32_MAX || k < -INT32_MAX)
+        return sn_fn_refuse(c, SNUG_E_INVALID, "there is no diagonal %lld", (long long)k);
+    const int64_t far = k < 0 ? -k : k;
     if (t.rank == 1) {
         const int64_t n = t.dims[0] + far, before[1] = {k > 0 ? k : 0}, after[1] = {k < 0 ? -k : 0};
         const sn_value row = sn_build_pad(c->b, x, before, after, 0);

@@ -625,9 +625,10 @@ void sn_fn_rms_normalization(sn_fn_call *c) {
 void sn_fn_local_response(sn_fn_call *c) {
     const sn_value x = sn_fn_value(c, 0);
     const snug_type t = sn_fn_type(c, x);
-    const int64_t radius = sn_fn_int(c, "depth_radius");
+    int64_t radius = sn_fn_int(c, "depth_radius");
     if (t.rank != 4 || radius < 0)
         return sn_fn_refuse(c, SNUG_E_INVALID, "it needs pictures and a radius");
+    radius = radius < t.dims[3] ? radius : t.dims[3]; /* there are no channels beyond */
     const int64_t n = t.dims[3], border[4] = {0, 0, 0, radius};
     const sn_value squares = sn_build_pad(c->b, sn_build_square(c->b, x), border, border, 0);
     sn_value sum = SN_NO_VALUE;

@@ -407,12 +407,12 @@ void sn_fn_slice(sn_fn_call *c) {
         return sn_fn_refuse(c, SNUG_E_INVALID, "begin and size need an entry for each of %d axes",
                             t.rank);
     for (int k = 0; k < t.rank; k++) {
+        const int64_t rest = from.dims[k] < 0 ? -1 : t.dims[k] - from.dims[k];
         begin[k] = from.dims[k];
-        size[k] = to.dims[k] < 0 ? t.dims[k] - begin[k] : to.dims[k];
-        if (begin[k] < 0 || size[k] < 0 || begin[k] + size[k] > t.dims[k])
-            return sn_fn_refuse(c, SNUG_E_INVALID, "[%lld, %lld) of axis %d, which has %lld",
-                                (long long)begin[k], (long long)(begin[k] + size[k]), k,
-                                (long long)t.dims[k]);
+        size[k] = to.dims[k] < 0 ? rest : to.dims[k];
+        if (rest < 0 || size[k] > rest)
+            return sn_fn_refuse(c, SNUG_E_INVALID, "%lld from %lld on of axis %d, which has %lld",
+                                (long long)size[k], (long long)begin[k], k, (long long)t.dims[k]);
     }
     c->out[0] = t.rank ? sn_build_slice(c->b, x, begin, size, NULL) : x;
 }

@@ -94,7 +94,8 @@ static elimination eliminated(sn_fn_call *c, sn_value m, int64_t n) {
     return e;
 }
 
-/* The same, and an error where a pivot was zero: then its logarithm, or their sum, is infinite. */
+/* The same, and an error where a pivot was zero: then its logarithm, or their sum, is infinite (or
+ * none at all, of a pivot that had to be positive). */
 static sn_value checked(sn_fn_call *c, sn_value answer, sn_value log) {
     if (!sn_value_ok(log))
         return answer;
@@ -290,17 +291,24 @@ void sn_fn_lu_reconstruct(sn_fn_call *c) {
 
 /* --- Cholesky --------------------------------------------------------------------------------- */
 /* Column k of the factor is that of what is left, over the root of its pivot; then the product of
- * the column with itself is taken off. */
+ * the column with itself is taken off. A matrix that is not positive is refused, as TensorFlow
+ * does. */
 void sn_fn_cholesky(sn_fn_call *c) {
     sn_value x, columns[MAX_ROWS];
     snug_type t;
     if (!square_input(c, &x, &t))
         return;
     const int64_t n = t.dims[t.rank - 1];
+    c->out[0] = x;
+    if (n == 0)
+        return;
     /* Both triangles count alike, also in the gradient. */
     x = sn_build_affine(c->b, sn_build_add(c->b, x, sn_build_swapaxes(c->b, x, -2, -1)), 0.5, 0);
+    sn_value log = SN_NO_VALUE; /* of the pivots: finite where all of them are positive */
     for (int64_t k = 0; k < n && !sn_fn_failed(c); k++) {
         const sn_value pivot = row_of(c, column(c, x, k), k);
+        const sn_value one = sn_build_log(c->b, pivot);
+        log = k ? sn_build_add(c->b, log, one) : one;
         const sn_value whole = sn_build_div(c->b, column(c, x, k), sn_build_sqrt(c->b, pivot));
         columns[k] = whole;
         x = sn_build_sub(c->b, x,
@@ -316,7 +324,7 @@ void sn_fn_cholesky(sn_fn_call *c) {
             some[m++] = columns[i];
         factor = sn_build_concat(c->b, some, m, -1);
     }
-    c->out[0] = sn_build_band(c->b, factor, INT32_MIN, 0);
+    c->out[0] = checked(c, sn_build_band(c->b, factor, INT32_MIN, 0), log);
 }
 
 /* --- with factors ----------------------------------------------------------------------------- */

@@ -67,6 +67,7 @@ static snug_status create_from(snug_layer *l, const char *class_name, const json
 
 snug_status snug_layer_create(snug_recorder *r, const char *class_name, const char *config_json,
                               snug_layer **out, snug_error *err) {
+    SNUG_NEEDS(err, r && class_name && out);
     snug_engine *const e = snug_recorder_engine(r);
     const char *const text = config_json && config_json[0] ? config_json : "{}";
     sn_json tree;
@@ -88,6 +89,8 @@ snug_status snug_layer_create(snug_recorder *r, const char *class_name, const ch
 }
 
 void snug_layer_set_trainable(snug_layer *l, int trainable) {
+    if (!l)
+        return;
     sn_network *const n = l->held.network;
     n->layers[0].trainable = trainable != 0;
     for (size_t i = 0; i < l->held.n; i++)
@@ -99,11 +102,13 @@ void sn_layer_set_element(snug_layer *l, uint64_t key) {
 }
 
 int snug_layer_n_variables(const snug_layer *l) {
+    if (!l)
+        return 0;
     return (int)l->held.n;
 }
 
 snug_variable *snug_layer_variable(const snug_layer *l, int i) {
-    return l->held.vars[i];
+    return l && i >= 0 && (size_t)i < l->held.n ? l->held.vars[i] : NULL;
 }
 
 /* --- variables, on a scratch graph ------------------------------------------------------------ */
@@ -178,6 +183,7 @@ static bool has_whole(const snug_type *types, int n) {
 
 snug_status snug_layer_infer(snug_layer *l, const snug_type *inputs, int n_inputs,
                              snug_type *outputs, int max, int *n_out, snug_error *err) {
+    SNUG_NEEDS(err, l && (inputs || n_inputs == 0) && (outputs || max == 0) && n_out);
     snug_type types[SN_MAX_IN], made[SN_MAX_TENSOR];
     int n = 0;
     SNUG_TRY(check_count(l, n_inputs, err));
@@ -316,6 +322,7 @@ static snug_status record(snug_layer *l, record_call *k, snug_error *err) {
 
 snug_status snug_layer_call(snug_layer *l, const snug_layer_arguments *a, snug_tensor **outputs,
                             int max, int *n_out, snug_tensor **mask, snug_error *err) {
+    SNUG_NEEDS(err, l && a && (outputs || max == 0) && n_out);
     snug_tensor *made[SN_MAX_TENSOR];
     record_call k = {.a = a, .outputs = made, .max = max < SN_MAX_TENSOR ? max : SN_MAX_TENSOR};
     bool whole = false;
@@ -358,6 +365,7 @@ static snug_status record_penalties(snug_layer *l, snug_tensor **out, int max, i
 }
 
 snug_status snug_layer_losses(snug_layer *l, snug_tensor **out, int max, int *n, snug_error *err) {
+    SNUG_NEEDS(err, l && n);
     const sn_network *const net = l->held.network;
     int count = 0, wanted = l->n_added;
     bool any = false;
@@ -378,6 +386,7 @@ snug_status snug_layer_losses(snug_layer *l, snug_tensor **out, int max, int *n,
 }
 
 snug_status snug_layer_constrain(snug_layer *l, snug_error *err) {
+    SNUG_NEEDS(err, l);
     const sn_network *const net = l->held.network;
     bool any = false;
     for (size_t i = 0; i < l->held.n; i++)

@@ -69,6 +69,7 @@ static sn_value each_example(sn_builder *b, const sn_loss *l, const sn_objective
 snug_status snug_loss_call(snug_recorder *r, const char *loss, snug_tensor *y_true,
                            snug_tensor *y_pred, snug_tensor *weight, int reduced, snug_tensor **out,
                            snug_error *err) {
+    SNUG_NEEDS(err, r && loss && y_true && y_pred && out);
     sn_objective o = {.used = true, .weight = 1};
     sn_record_call c;
     SNUG_TRY(sn_loss_parse(loss, &o.loss, err));
@@ -97,6 +98,7 @@ struct snug_metric {
 
 snug_status snug_metric_create(snug_recorder *r, const char *metric, const char *loss,
                                snug_metric **out, snug_error *err) {
+    SNUG_NEEDS(err, r && metric && out);
     snug_engine *const e = snug_recorder_engine(r);
     void *block;
     (void)loss; /* shapes decide what "accuracy" means, as in Keras */
@@ -145,6 +147,7 @@ static bool reads_classes(const sn_metric *m, const snug_type *y_true, const snu
 
 snug_status snug_metric_update(snug_metric *m, snug_tensor *y_true, snug_tensor *y_pred,
                                snug_tensor *weight, snug_error *err) {
+    SNUG_NEEDS(err, m && y_true && y_pred);
     const snug_type tt = *snug_tensor_type(y_true), tp = *snug_tensor_type(y_pred);
     sn_record_call c;
     if (!m->sums)
@@ -180,6 +183,7 @@ static snug_status read_sums(snug_metric *m, double *sums, snug_error *err) {
 }
 
 snug_status snug_metric_result(snug_metric *m, double *out, snug_error *err) {
+    SNUG_NEEDS(err, m && out);
     void *sums;
     if (!m->sums) {
         *out = 0;
@@ -197,6 +201,7 @@ snug_status snug_metric_result(snug_metric *m, double *out, snug_error *err) {
 }
 
 snug_status snug_metric_reset(snug_metric *m, snug_error *err) {
+    SNUG_NEEDS(err, m);
     sn_record_call c;
     if (!m->sums)
         return SNUG_OK;

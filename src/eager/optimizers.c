@@ -73,6 +73,7 @@ static snug_status create_network(snug_optimizer *o, snug_error *err) {
 
 snug_status snug_optimizer_create(snug_recorder *r, const char *optimizer, snug_optimizer **out,
                                   snug_error *err) {
+    SNUG_NEEDS(err, r && optimizer && out);
     snug_engine *const e = snug_recorder_engine(r);
     sn_optimizer conf;
     void *block;
@@ -200,6 +201,7 @@ static snug_status record(snug_optimizer *o, snug_tensor *const *grads,
 snug_status snug_optimizer_apply(snug_optimizer *o, snug_tensor *const *grads,
                                  snug_variable *const *variables, int n, double rate,
                                  snug_error *err) {
+    SNUG_NEEDS(err, o && grads && (variables || n == 0));
     void *values;
     o->given_rate = rate;
     SNUG_TRY(know_weights(o, grads, variables, n, err));
@@ -215,29 +217,40 @@ snug_status snug_optimizer_apply(snug_optimizer *o, snug_tensor *const *grads,
 
 snug_status snug_optimizer_build(snug_optimizer *o, snug_variable *const *variables, int n,
                                  snug_error *err) {
+    SNUG_NEEDS(err, o && (variables || n == 0));
     return know_weights(o, NULL, variables, n, err);
 }
 
 /* --- settings --------------------------------------------------------------------------------- */
 int64_t snug_optimizer_steps(const snug_optimizer *o) {
+    if (!o)
+        return 0;
     return o->steps;
 }
 
 void snug_optimizer_set_steps(snug_optimizer *o, int64_t steps) {
+    if (!o)
+        return;
     o->steps = steps;
 }
 
 double snug_optimizer_rate(const snug_optimizer *o) {
+    if (!o)
+        return 0;
     return sn_optimizer_rate(&o->conf, o->steps);
 }
 
 void snug_optimizer_set_rate(snug_optimizer *o, double rate) {
+    if (!o)
+        return;
     o->conf.learning_rate = rate;
     o->conf.schedule.name[0] = 0;
 }
 
 /* Slots stand among the weights, in the order they were made. */
 int snug_optimizer_n_slots(const snug_optimizer *o) {
+    if (!o)
+        return 0;
     int n = 0;
     for (size_t i = 0; i < o->held.n; i++)
         n += o->held.network->vars[i].slot;
@@ -245,6 +258,8 @@ int snug_optimizer_n_slots(const snug_optimizer *o) {
 }
 
 snug_variable *snug_optimizer_slot(const snug_optimizer *o, int i) {
+    if (!o)
+        return NULL;
     for (size_t k = 0; k < o->held.n; k++)
         if (o->held.network->vars[k].slot && i-- == 0)
             return o->held.vars[k];

@@ -42,6 +42,7 @@ static void set_type(sn_program_slot *s, const snug_type *type, int is_text) {
 
 snug_status snug_program_create(snug_engine *engine, const snug_spec *inputs, uint64_t seed,
                                 snug_program **out, snug_error *err) {
+    SNUG_NEEDS(err, engine && inputs && out);
     sn_zone *zone;
     void *memory;
     SNUG_TRY(sn_zone_create_for(engine, SN_MEM_INPUT, 4096, &zone, err));
@@ -72,6 +73,8 @@ snug_status snug_program_create(snug_engine *engine, const snug_spec *inputs, ui
 }
 
 void snug_program_hold(snug_program *p) {
+    if (!p)
+        return;
     atomic_fetch_add(&p->holds, 1);
 }
 
@@ -104,6 +107,7 @@ void snug_program_drop(snug_program *p) {
 
 snug_status snug_program_constant(snug_program *p, const snug_datum *value, int *slot,
                                   snug_error *err) {
+    SNUG_NEEDS(err, p && value && slot);
     SNUG_TRY(sn_grow(p->engine, SN_MEM_INPUT, &p->constants, sizeof *p->constants, &p->constant_cap,
                      (size_t)p->n_constants + 1, err));
     SNUG_TRY(add_slot(p, slot, err));
@@ -116,6 +120,7 @@ snug_status snug_program_constant(snug_program *p, const snug_datum *value, int 
 
 snug_status snug_program_blank(snug_program *p, const snug_type *type, int is_text, int *slot,
                                snug_error *err) {
+    SNUG_NEEDS(err, p && type && slot);
     SNUG_TRY(add_slot(p, slot, err));
     set_type(&p->slots[*slot], type, is_text);
     return SNUG_OK;
@@ -123,6 +128,12 @@ snug_status snug_program_blank(snug_program *p, const snug_type *type, int is_te
 
 /* --- what is known of slots ------------------------------------------------------------------- */
 void snug_program_slot(const snug_program *p, int slot, snug_type *type, int *is_text) {
+    if (!type || !is_text)
+        return;
+    *type = (snug_type){.rank = -1};
+    *is_text = 0;
+    if (!p || slot < 0 || slot >= p->n_slots)
+        return;
     const sn_program_slot *s = &p->slots[slot];
     const snug_type *a = &s->type[0], *b = &s->type[1];
     *is_text = s->is_text;
@@ -135,6 +146,7 @@ void snug_program_slot(const snug_program *p, int slot, snug_type *type, int *is
 
 snug_status snug_program_refine(snug_program *p, int slot, const snug_type *shape,
                                 snug_error *err) {
+    SNUG_NEEDS(err, p && shape && slot >= 0 && slot < p->n_slots);
     snug_type type;
     int is_text;
     char is[192], wanted[192];
@@ -437,6 +449,7 @@ static snug_status try_twice(snug_program *p, sn_program_step *s, snug_argument 
 
 snug_status snug_program_call(snug_program *p, int function, const snug_argument *args, int n_args,
                               int *slots, int max, int *n_out, snug_error *err) {
+    SNUG_NEEDS(err, p && (args || n_args == 0));
     if (!p->tries || function < 0 || function >= snug_function_count())
         return sn_fail(err, SNUG_E_INVALID, "the program is closed, or there is no such function");
     sn_program_step s = {.function = function, .n_args = n_args};
@@ -473,6 +486,8 @@ static snug_status copy_layer(snug_program *p, const snug_program_layer *from,
 
 snug_status snug_program_add_layer(snug_program *p, const snug_program_layer *layer, int in,
                                    int *slot, snug_error *err) {
+    SNUG_NEEDS(err, p && layer && layer->class_name && layer->config_json && slot && in >= 0 &&
+                        in < p->n_slots);
     const snug_argument arg = {.kind = SNUG_ARG_SLOT, .integer = in};
     snug_argument room;
     sn_program_step s = {.function = -1, .n_args = 1, .n_items = 1};
@@ -519,6 +534,8 @@ static snug_status data_step(snug_program *p, sn_program_step *s, const int *in,
 
 snug_status snug_program_data(snug_program *p, snug_data_op *op, const int *in, int n_in,
                               int *slots, int max, int *n_out, snug_error *err) {
+    SNUG_NEEDS(err, p && op && (in || n_in == 0) && n_in >= 0 && (slots || max == 0) && max >= 0 &&
+                        n_out);
     sn_program_step s = {.function = -1, .op = op};
     snug_status status = data_step(p, &s, in, n_in, err);
     if (status != SNUG_OK) {
@@ -536,6 +553,7 @@ snug_status snug_program_data(snug_program *p, snug_data_op *op, const int *in, 
 
 /* --- the result ------------------------------------------------------------------------------- */
 snug_status snug_program_give(snug_program *p, const int *slots, int n, snug_error *err) {
+    SNUG_NEEDS(err, p && (slots || n == 0));
     if (!p->tries || n > SNUG_MAX_PARTS)
         return sn_fail(err, SNUG_E_INVALID, "the program is closed, or more than %d results",
                        SNUG_MAX_PARTS);
@@ -565,6 +583,8 @@ static void release(void *program) {
 }
 
 void snug_program_mapper(snug_program *p, snug_mapper *out) {
+    if (!(p && out))
+        return;
     snug_program_hold(p);
     *out = (snug_mapper){.ctx = p,
                          .release = release,

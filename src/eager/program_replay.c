@@ -6,6 +6,7 @@
  *    it is needed. It is let go of after the step that uses it last.
  * 2. Nothing of an element is left in a worker when it is done with it, but constants.
  * 3. Random draws start anew at each element: element k draws the same whichever worker has it. */
+#include "data/stage.h"
 #include "base/rng.h"
 #include "eager/call.h"
 #include "eager/layer.h"
@@ -149,7 +150,9 @@ static snug_status move_bytes(worker *w, value *v, snug_error *err) {
     view.data = b->data;
     const snug_status status = snug_datum_borrow(e, &view, release_buffer, b, &v->bytes, err);
     v->has_bytes = status == SNUG_OK;
-    if (status != SNUG_OK)
+    if (status == SNUG_OK)
+        sn_datum_is_own(&v->bytes);
+    else
         release_buffer(b);
     return status;
 }

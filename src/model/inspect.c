@@ -203,6 +203,7 @@ static file_kind tell_kind(const unsigned char *head, size_t n, int64_t size) {
 
 snug_status snug_inspect(snug_engine *engine, const char *path, int as_json, const snug_writer *out,
                          snug_error *err) {
+    SNUG_NEEDS(err, engine && path && out);
     unsigned char head[64] = {0};
     sn_file f = {.fd = -1};
     SNUG_TRY(sn_file_open(&f, sn_engine_io(engine), path, err));

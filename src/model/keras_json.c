@@ -132,7 +132,7 @@ static snug_status read_extent(const model_inputs *in, int i, int k, const json_
     const int64_t given = given_extent(given_shape(in, i), k);
     const int64_t known = json_is_integer(dim) ? (int64_t)json_integer_value(dim) : 0;
     if (known < 1 && given < 1)
-        return sn_fail(err, json_is_null(dim) ? SNUG_E_INVALID : SNUG_E_UNSUPPORTED,
+        return sn_fail(err, json_is_null(dim) ? SNUG_E_INVALID : SNUG_E_FORMAT,
                        "axis %d of its input '%.60s' is open or not positive; give the shape of an "
                        "example, as 96,96,3, or a size in Keras",
                        k, in->name[i]);
@@ -142,6 +142,15 @@ static snug_status read_extent(const model_inputs *in, int i, int k, const json_
                        k, in->name[i], (long long)known, (long long)given);
     *out = known > 0 ? known : given;
     return SNUG_OK;
+}
+
+static bool is_dtype(const char *word) {
+    static const char *const begins[] = {"float", "bfloat16", "mixed_", "int",
+                                         "uint",  "bool",     "string", "complex"};
+    for (size_t i = 0; i < sizeof begins / sizeof *begins; i++)
+        if (strncmp(word, begins[i], strlen(begins[i])) == 0)
+            return true;
+    return false;
 }
 
 static snug_status read_input(model_inputs *in, int i, snug_error *err) {
@@ -154,6 +163,9 @@ static snug_status read_input(model_inputs *in, int i, snug_error *err) {
     if (json_array_size(shape) > SNUG_MAX_RANK)
         return sn_fail(err, SNUG_E_UNSUPPORTED, "its input has %zu axes; at most %d are supported",
                        json_array_size(shape), SNUG_MAX_RANK);
+    if (dtype && !is_dtype(dtype))
+        return sn_fail(err, SNUG_E_FORMAT, "its input '%.60s' is of dtype '%.40s', which is none",
+                       in->name[i], dtype);
     *t = (snug_type){.dtype = SNUG_F32, .rank = (int)json_array_size(shape), .dims = {-1}};
     if (sn_keras_is_input(in->layer[i]) && dtype &&
         (strncmp(dtype, "int", 3) == 0 || strncmp(dtype, "uint", 4) == 0 ||
@@ -316,6 +328,15 @@ typedef struct {
     sn_keras_compile *compile;
 } request;
 
+/* What a builder calls a wrong argument is wrong in the file here: nobody typed it. */
+static snug_status blame_file(snug_status status, snug_error *err) {
+    if (status != SNUG_E_INVALID)
+        return status;
+    if (err)
+        err->code = SNUG_E_FORMAT;
+    return SNUG_E_FORMAT;
+}
+
 static snug_status read_model(snug_engine *e, const json_t *root, const request *q,
                               sn_network **out, snug_error *err) {
     const char *class_name = sn_keras_text(root, "class_name");
@@ -334,9 +355,9 @@ static snug_status read_model(snug_engine *e, const json_t *root, const request 
     SNUG_TRY(sn_network_create(e, name ? name : "sequential", &inputs.type[0], &n, err));
     snug_status status = add_inputs(n, &inputs, err);
     if (status == SNUG_OK)
-        status = read_dtype(n, root, err);
+        status = blame_file(read_dtype(n, root, err), err);
     if (status == SNUG_OK)
-        status = sn_keras_add_layers(n, root, err);
+        status = blame_file(sn_keras_add_layers(n, root, err), err);
     if (status == SNUG_OK)
         status = read_compile(root, n, &found, err);
     if (status != SNUG_OK) {

@@ -61,6 +61,12 @@ static snug_status wrong_value(const char *key, const json_t *value, snug_error 
                    sn_keras_show(value, text, sizeof text));
 }
 
+static snug_status no_number(const char *key, const json_t *value, snug_error *err) {
+    char text[100];
+    return sn_fail(err, SNUG_E_FORMAT, "%.60s = %s is no number; save the model again", key,
+                   sn_keras_show(value, text, sizeof text));
+}
+
 /* tf.keras 2 writes the last axis as a count from the front, alone or in a list. */
 static bool is_last_axis(const fill_context *c, const json_t *value) {
     const json_t *axis = json_array_size(value) == 1 ? json_array_get(value, 0) : value;
@@ -117,7 +123,8 @@ static snug_status set_field(const sn_conf_field *f, void *conf, const json_t *v
     if ((f->kind == SN_CONF_TEXT || f->kind == SN_CONF_INIT) &&
         sn_keras_object(value, init_inert, text, sizeof text))
         return sn_conf_set_text(f, conf, text, err);
-    return wrong_value(f->key, value, err);
+    return f->kind == SN_CONF_INT && json_is_string(value) ? no_number(f->key, value, err)
+                                                           : wrong_value(f->key, value, err);
 }
 
 static snug_status fill_from_json(void *ctx, sn_network *n, const sn_layer_class *cls, void *conf,

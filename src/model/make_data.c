@@ -257,6 +257,7 @@ static snug_status write_split(const data_job *j, int split, int64_t n, snug_err
 
 snug_status snug_make_data(snug_engine *engine, const char *kind, const char *folder,
                            const snug_make_data_options *options, snug_error *err) {
+    SNUG_NEEDS(err, engine && kind && folder);
     const snug_make_data_options o = options ? *options : (snug_make_data_options){0, 0, 0};
     data_job job = {.engine = engine, .folder = folder, .seed = o.seed};
     const snug_io *io = sn_engine_io(engine);

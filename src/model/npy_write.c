@@ -49,6 +49,7 @@ static size_t build_header(const snug_type *type, char *out, size_t size) {
 
 snug_status snug_npy_create(snug_engine *engine, const char *path, const snug_type *type,
                             snug_npy_writer **out, snug_error *err) {
+    SNUG_NEEDS(err, engine && path && type);
     char header[512];
     void *memory;
     size_t bytes;
@@ -83,6 +84,7 @@ snug_status snug_npy_create(snug_engine *engine, const char *path, const snug_ty
 }
 
 snug_status snug_npy_append(snug_npy_writer *w, const void *rows, size_t bytes, snug_error *err) {
+    SNUG_NEEDS(err, w);
     if (bytes > w->left)
         return sn_fail(err, SNUG_E_INVALID, "%s: %zu bytes more than its shape holds", w->file.path,
                        bytes - w->left);
@@ -107,6 +109,7 @@ static snug_status count_rows(snug_npy_writer *w, snug_error *err) {
 }
 
 snug_status snug_npy_commit(snug_npy_writer *w, snug_error *err) {
+    SNUG_NEEDS(err, w);
     if (w->file.fd < 0)
         return sn_fail(err, SNUG_E_INVALID, "an .npy file can be committed once");
     if (w->open.rank)

@@ -117,6 +117,7 @@ static snug_status refuse_recipe(const char *source, snug_error *err) {
 
 snug_status snug_feed_open(snug_engine *engine, const char *source, snug_feed **out,
                            snug_error *err) {
+    SNUG_NEEDS(err, engine && source);
     const recipe_row *row = find_recipe(source);
     if (sn_cifar_is(source))
         return sn_feed_from_cifar(engine, source, out, err);

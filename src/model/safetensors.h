@@ -42,8 +42,8 @@ typedef struct {
     const char *name;
     snug_view view;
 } sn_st_tensor;
-/* Writes PATH.tmp, syncs, renames: PATH is the old file or the whole new one. Names must differ.
- * Same tensors, same bytes. */
+/* Writes a temporary file, syncs, renames: PATH is the old file or the whole new one. Names must
+ * differ. Same tensors, same bytes. */
 SNUG_CHECKED snug_status sn_safetensors_save(snug_engine *e, const char *path,
                                              const sn_st_tensor *tensors, size_t n,
                                              snug_error *err);

@@ -141,7 +141,7 @@ static snug_status time_calls(const gpu_call *c, int calls, double *seconds, snu
     SNUG_TRY(api->finish(c->g->gpu, err));
     SNUG_TRY(api->capture(c->g->gpu, err));
     const snug_status given = enqueue(c, calls, err);
-    snug_status status = api->captured(c->g->gpu, &graph, given == SNUG_OK ? err : NULL);
+    snug_status status = api->captured(c->g->gpu, SIZE_MAX, &graph, given == SNUG_OK ? err : NULL);
     if (status == SNUG_OK)
         status = given;
     for (int i = 0; i < MEASUREMENTS && status == SNUG_OK; i++)

@@ -115,6 +115,7 @@ snug_status sn_curve_find(snug_model *m, const snug_plan_request *request, sn_cu
 
 snug_status snug_report_curve(snug_model *model, const snug_plan_request *request, int style,
                               const snug_writer *out, snug_error *err) {
+    SNUG_NEEDS(err, out);
     sn_curve curve;
     SNUG_TRY(sn_curve_find(model, request, &curve, err));
     return style & SNUG_REPORT_JSON ? say_json(model, request, &curve, out, err)

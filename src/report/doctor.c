@@ -163,6 +163,7 @@ static void gpu_facts(facts *f, const snug_engine *engine) {
 
 snug_status snug_report_doctor(snug_engine *engine, int style, const snug_writer *out,
                                snug_error *err) {
+    SNUG_NEEDS(err, engine && out);
     facts f = {.io = sn_engine_io(engine), .w = out, .json = style & SNUG_REPORT_JSON, .err = err};
     sn_process p;
     char printed[32];

@@ -6,6 +6,10 @@
 #include <snug/train.h>
 #include <stdio.h>
 
+static bool is_unset(const sn_conf_field *f) {
+    return f->number == SN_UNSET || f->number == SN_NO_AXIS || f->number == SN_NO_ENTRY;
+}
+
 /* "units=0", "strides=1", "activation=linear", "layer": the default where there is one. */
 static const char *setting(const sn_conf_field *f, char *text, size_t size) {
     if (f->text)
@@ -15,7 +19,7 @@ static const char *setting(const sn_conf_field *f, char *text, size_t size) {
     else if (f->kind == SN_CONF_FLAG)
         snprintf(text, size, "%s=%s", f->key, f->number != 0 ? "true" : "false");
     else
-        snprintf(text, size, f->number == -2 ? "%s" : "%s=%g", f->key, f->number);
+        snprintf(text, size, is_unset(f) ? "%s" : "%s=%g", f->key, f->number);
     return text;
 }
 
@@ -48,6 +52,7 @@ static snug_status print_json(const sn_layer_class *cls, const snug_writer *w, s
 }
 
 snug_status snug_report_layers(int style, const snug_writer *out, snug_error *err) {
+    SNUG_NEEDS(err, out);
     const bool json = style & SNUG_REPORT_JSON;
     for (int i = 0; i < sn_n_layer_classes; i++) {
         if (json)

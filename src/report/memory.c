@@ -117,6 +117,7 @@ static snug_status print_json(const snug_memory_row *rows, size_t n, const measu
 
 snug_status snug_report_memory(snug_engine *engine, int style, const snug_writer *out,
                                snug_error *err) {
+    SNUG_NEEDS(err, out);
     snug_memory_row rows[MAX_ROWS];
     measured m = {.device = {.total_bytes = 0}};
     SNUG_TRY(snug_device_look(engine, &m.device, err));

@@ -43,6 +43,7 @@ static snug_status print_json(const snug_writer *w, snug_error *err) {
 }
 
 snug_status snug_report_ops(int style, const snug_writer *out, snug_error *err) {
+    SNUG_NEEDS(err, out);
     if (style & SNUG_REPORT_JSON)
         return print_json(out, err);
     SNUG_TRY(sn_say(out, err, "%-18s %-7s %-12s %-8s %-9s %s\n", "operator", "inputs", "attributes",

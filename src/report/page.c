@@ -372,6 +372,7 @@ static snug_status say_page(page *p, snug_error *err) {
 
 snug_status snug_report_page(snug_model *model, const snug_plan_request *request,
                              const snug_writer *out, snug_error *err) {
+    SNUG_NEEDS(err, out);
     page p = {.model = model, .request = request, .w = out};
     SNUG_TRY(sn_curve_find(model, request, &p.curve, err));
     SNUG_TRY(sn_model_verdict(model, request, &p.info, err));

@@ -531,6 +531,7 @@ static snug_status fail_verdict(const snug_model_plan_info *p, snug_error *err) 
 
 snug_status snug_report_plan(snug_model *model, const snug_plan_request *request, int style,
                              const snug_writer *out, snug_error *err) {
+    SNUG_NEEDS(err, model && request && out);
     plan_report r = {.model = model, .request = request, .w = out, .style = style};
     void *rows;
     SNUG_TRY(sn_model_verdict(model, request, &r.info, err));

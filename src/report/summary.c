@@ -306,6 +306,7 @@ static snug_status print_json(snug_model *m, int64_t all, int64_t trainable, con
 
 snug_status snug_report_summary(snug_model *model, int style, const snug_writer *out,
                                 snug_error *err) {
+    SNUG_NEEDS(err, model && out);
     int64_t all = 0, trainable = 0;
     for (size_t i = 0; i < snug_model_n_layers(model); i++) {
         snug_layer_info l;
