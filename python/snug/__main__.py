@@ -37,9 +37,17 @@ def _options(args):
     return found, args
 
 
-def _start(options):
-    import snug
+def _is_on_host(options):
+    """Whether --budget is one of the host's memory: no GPU is wanted, or there is none."""
     from snug import _C
+    device = options.get("--device") or os.environ.get("SNUG_DEVICE") or "auto"
+    return device == "cpu" or _C.device_count()[0] == 0
+
+
+def _start(options):
+    import runpy                             # noqa: F401: what main needs is there when the process is measured
+    import snug
+    from snug import _C, _hook, errors       # noqa: F401
     size, host = options.get("--budget") or os.environ.get("SNUG_BUDGET"), options.get("--host-budget")
     try:
         for text in filter(None, (size, host)):
@@ -49,8 +57,15 @@ def _start(options):
             _C.choose_device(options["--device"])
         if "--spill" in options:
             snug.spill(options["--spill"])
+        for text in filter(None, (host, size if _is_on_host(options) else None)):
+            _C.check_process(text)
+        if size and _is_on_host(options):
+            _C.open()                        # from now on whatever makes bytes asks first
     except ValueError as error:
         sys.exit(f"snug: {error}")
+    except MemoryError as error:             # as the command ends where a budget does not suffice
+        print(f"snug: {error if str(error) else _C.refusal()}", file=sys.stderr)
+        sys.exit(3)
     if "--report" in options:
         import atexit
         from snug import _memory
@@ -89,6 +104,10 @@ def _said_from_the_script(kind, error, frames):
             seen.add(id(behind))
             behind.__traceback__ = _of_the_script(behind.__traceback__)
             behind = behind.__cause__ or behind.__context__
+    if isinstance(error, MemoryError) and "snug._C" in sys.modules:
+        said = sys.modules["snug._C"].refusal()        # to NumPy or the interpreter, which only say that there is no memory
+        if said and said != str(error):
+            error.add_note(said)
     sys.__excepthook__(kind, error.with_traceback(frames), frames)
 
 

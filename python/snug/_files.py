@@ -1,6 +1,7 @@
 """tf.io.gfile: Python's own files under TensorFlow's names."""
 import contextlib as _contextlib
 import glob as _glob
+import math
 import os
 import shutil
 
@@ -10,15 +11,141 @@ listdir, join = os.listdir, os.path.join
 
 @_contextlib.contextmanager
 def _whole(path):
-    """A name to write under: what is there takes the place of `path`, or of what that links to, once it is complete."""
-    target = os.path.realpath(path)
-    part = target + ".part"
+    """A name to write under: what is there takes the place of `path`, or of what that links to, once it is complete and on the disk. The name is
+    this writer's alone; the engine makes it, syncs the file and its folder, and renames."""
+    from snug import _C, errors
     try:
-        yield part
-        os.replace(part, target)
-    finally:
-        if os.path.exists(part):
-            os.remove(part)
+        file = _C.WholeFile(path)
+        try:
+            yield file.name
+            file.commit()
+        finally:
+            file.discard()
+    except (errors.NotFoundError, errors.PermissionDeniedError, errors.UnavailableError) as error:       # as Python's own files fail
+        kind = {errors.NotFoundError: FileNotFoundError, errors.PermissionDeniedError: PermissionError}.get(type(error), OSError)
+        raise kind(str(error)) from None
+
+
+JSON_BYTES = 16 << 20      # of a text that is parsed: a model of 20,000 layers takes that much
+
+
+def parse_json(text, kind=dict, limit=JSON_BYTES):
+    """A text that nobody vouches for, as JSON; ValueError: it is none, or too long, nested too deep, or another kind of value."""
+    import json
+    if len(text) > limit:
+        raise ValueError(f"a JSON text of {len(text)} bytes; at most {limit} are read")
+    marks = ("[", "{") if isinstance(text, str) else (b"[", b"{")
+    if sum(map(text.count, marks)) > 1000 + len(text) // 8:         # as objects of Python they take ten times as much as their text, and more
+        raise ValueError(f"a JSON text of {len(text)} bytes with more lists than configurations have")
+    try:
+        found = json.loads(text)
+    except RecursionError:
+        raise ValueError("the JSON text is nested too deep") from None
+    if not isinstance(found, kind):
+        raise ValueError(f"the JSON text holds a {type(found).__name__}, not a {kind.__name__}")
+    return found
+
+
+def read_json(path, kind=dict, limit=1 << 20):
+    """The same of a file, of which no more than the limit is read."""
+    with open(path, "rb") as file:
+        return parse_json(file.read(limit + 1), kind, limit)
+
+
+@_contextlib.contextmanager
+def damaged(path):
+    """What the contents of a file make code raise that expects others, as the one exception that is documented for it: ValueError."""
+    import struct
+    from snug import errors
+    try:
+        yield
+    except (KeyError, IndexError, AttributeError, struct.error, RecursionError, OverflowError, UnicodeError) as error:
+        raise ValueError(f"'{path}' does not describe a model, or is damaged: {type(error).__name__}: {str(error)[:200]}") from error
+    except errors.OpError as error:
+        if isinstance(error, MemoryError):
+            raise
+        raise ValueError(f"'{path}' does not describe a model that Snug can build: {error}") from error
+
+
+def assign_all(pairs, path, skip_mismatch=False):
+    """Variables get what entries of a file read, one after the other: (variable, entry or None). Shapes are compared before the first is written."""
+    from snug import _C
+    pairs = [(v, entry) for v, entry in pairs if entry is not None]
+    wrong = [(v, entry) for v, entry in pairs if tuple(v.shape) != tuple(entry.shape)]
+    if wrong and not skip_mismatch:
+        v, entry = wrong[0]
+        raise ValueError(f"weight '{getattr(v, 'path', v.name)}' is {tuple(v.shape)}, in '{path}' it is {tuple(entry.shape)}")
+    for v, entry in pairs:
+        if tuple(v.shape) == tuple(entry.shape):
+            v.assign(entry.read())
+            _C.boundary()              # each array is let go before the next one is copied
+
+
+PIECE = 1 << 18        # bytes of a variable that are in memory at once on their way to a file
+
+
+def pieces(value):
+    """The bytes of a variable or tensor one after the other, or those of an array."""
+    from snug import _C
+    from snug._types import as_dtype
+    if not (_C.is_tensor(value) and len(value.shape)):
+        import numpy as np
+        value = value.numpy() if hasattr(value, "numpy") else np.asarray(value)
+        flat = np.ascontiguousarray(value.astype(value.dtype.newbyteorder("<"), copy=False)).reshape(-1)
+        for at in range(0, flat.size, PIECE):
+            yield flat[at:at + PIECE].tobytes()
+        return
+    count, step = math.prod(value.shape), PIECE // as_dtype(value.dtype).size
+    for first in range(0, count, step):
+        yield _C.read_part(value, first, min(step, count - first))
+
+
+class Stored:
+    """A variable that a file is to hold: what an array says of itself, but its bytes are read piece by piece when they are written."""
+
+    def __init__(self, variable):
+        import numpy as np
+        from snug._types import as_dtype
+        self.variable, self.shape = variable, tuple(variable.shape)
+        self.dtype = np.dtype(as_dtype(variable.dtype).as_numpy_dtype)
+        self.ndim, self.nbytes = len(self.shape), math.prod(self.shape) * self.dtype.itemsize
+
+    def pieces(self):
+        return pieces(self.variable)
+
+
+def stored(value):
+    """A variable as Stored where its bytes are those of its array, else the array."""
+    import numpy as np
+    from snug import _C
+    from snug._types import as_dtype
+    inner = getattr(value, "value", None)
+    for one in (value, inner if _C.is_tensor(inner) else None):
+        if one is not None and _C.is_tensor(one) and as_dtype(one.dtype).name != "bfloat16":
+            return Stored(one)
+    return value.numpy() if hasattr(value, "numpy") else np.asarray(value)
+
+
+class Copies:
+    """Copies of variables, booked when this is made and filled by keep(), as often as wanted: a list of arrays, `arrays`."""
+
+    def __init__(self, variables):
+        import numpy as np
+        from snug._types import as_dtype
+        self.variables = list(variables)
+        self.arrays = [np.empty(v.shape, np.float32 if v.dtype == "bfloat16" else as_dtype(v.dtype).as_numpy_dtype)
+                       for v in self.variables]
+
+    def keep(self):
+        for v, array in zip(self.variables, self.arrays):
+            found, at, flat = stored(v), 0, array.reshape(-1).view("u1")
+            if not isinstance(found, Stored):
+                array[...] = found
+                continue
+            for piece in found.pieces():
+                flat[at:at + len(piece)] = memoryview(piece)
+                at += len(piece)
+        return self.arrays
 
 
 def makedirs(path):

@@ -56,6 +56,33 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         module.__spec__ = spec.loader_state[1] if spec.loader_state else spec
 
 
+class _AfterNumpy(importlib.abc.MetaPathFinder):
+    """Numpy as the others find it; once it is there its arrays ask the budget."""
+    looking = False
+
+    def find_spec(self, name, path=None, target=None):
+        if name != "numpy" or self.looking:
+            return None
+        self.looking = True
+        spec = importlib.util.find_spec(name)
+        self.looking = False
+        sys.meta_path.remove(self)
+        if spec is not None and spec.loader is not None:
+            run = spec.loader.exec_module
+
+            def exec_module(module):
+                run(module)
+                from snug import _C
+                _C.guard_arrays()
+            spec.loader.exec_module = exec_module
+        return spec
+
+
+def watch_numpy():
+    if not any(isinstance(f, _AfterNumpy) for f in sys.meta_path):
+        sys.meta_path.insert(0, _AfterNumpy())
+
+
 _finder = _Finder()
 
 

@@ -6,7 +6,7 @@ import re
 import sys
 import time
 
-from snug import _C, _nest, _train
+from snug import _C, _nest, _text, _train
 from snug._function import note_print
 from snug._lazy import graph, tf
 from snug._threads import ThreadList
@@ -177,7 +177,8 @@ def print(*inputs, output_stream=None, summarize=3, sep=" ", end="\n", name=None
 
 def _written(x, summarize):
     if _C.is_tensor(x):
-        return _of_array(x.numpy(), summarize)
+        few = summarize not in (-1, None) and any(n > 2 * summarize + 1 for n in x.shape)
+        return _of_array(_text.edges(x, summarize) if few else x.numpy(), summarize)
     if getattr(x, "dtype", None) == "string" and hasattr(x, "numpy"):
         a = x.numpy()
         return a.decode() if isinstance(a, bytes) else "[" + " ".join(f'"{v.decode()}"' for v in a.ravel()) + "]"

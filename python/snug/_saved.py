@@ -1,15 +1,20 @@
 """tf.saved_model: folders that Snug writes and reads back. A Keras model is kept as a .keras file; a tf.Module as the name of its class, which
-the program that loads it must define, and what its attributes hold. TensorFlow's own folders hold graphs, which Snug does not read."""
+the program that loads it must define, and what its attributes hold; functions among them by the names they are registered under
+(keras.saving.register_keras_serializable). TensorFlow's own folders hold graphs, which Snug does not read."""
 import functools
 import json
 import os
-import sys
+import re
+import secrets
 import types
 
-from snug import _C, _nest
+from snug import _C, _archives, _nest
+from snug._files import JSON_BYTES, _whole, read_json
 from snug._lazy import tf
+from snug.keras import _serial
 
-_NOTES, _MODEL, _ARRAYS = "snug_model.json", "model.keras", "variables.npz"
+_NOTES, _MODEL = "snug_model.json", "model.keras"
+_ARRAYS = re.compile(r"variables(-[0-9a-f]{16})?\.npz\Z")
 ASSETS_DIRECTORY, VARIABLES_DIRECTORY, SAVED_MODEL_FILENAME_PB = "assets", "variables", "saved_model.pb"
 SERVING, TRAINING, GPU, TPU = "serve", "train", "gpu", "tpu"
 DEFAULT_SERVING_SIGNATURE_DEF_KEY = "serving_default"
@@ -39,16 +44,29 @@ def save(obj, export_dir, signatures=None, options=None):
         notes = {"kind": "model"}
     else:
         arrays = {}
-        notes = {"kind": "module", "object": _written(obj, arrays, "", {})}
-        _write_arrays(os.path.join(folder, _ARRAYS), arrays)
-        notes["signatures"] = _names_of(obj, signatures)
-    with open(os.path.join(folder, _NOTES), "w") as file:
+        notes = {"kind": "module", "object": _written(obj, arrays, "", {}), "signatures": _names_of(obj, signatures)}
+        notes["arrays"] = f"variables-{secrets.token_hex(8)}.npz"       # whole before the notes name it: a folder is the old one or the new one
+        _write_arrays(os.path.join(folder, notes["arrays"]), arrays)
+    path = os.path.join(folder, _NOTES)
+    before = _arrays_of(folder)
+    with _whole(path) as part, open(part, "w") as file:
         json.dump(notes, file)
+    if before and before != notes.get("arrays") and os.path.exists(os.path.join(folder, before)):
+        os.remove(os.path.join(folder, before))
+
+
+def _arrays_of(folder):
+    """The file of arrays that a folder's notes name; None: they name none."""
+    try:
+        found = read_json(os.path.join(folder, _NOTES), dict, JSON_BYTES).get("arrays", "variables.npz")
+    except (OSError, ValueError):
+        return None
+    return found if isinstance(found, str) and _ARRAYS.match(found) else None
 
 
 def _write_arrays(path, arrays):
     import numpy as np
-    with open(path, "wb") as file:
+    with _whole(path) as part, open(part, "wb") as file:
         np.savez(file, **arrays)
 
 
@@ -106,21 +124,28 @@ _FUNCTIONS = ("", "nn", "math", "keras.activations")     # of tf, which attribut
 
 
 def _of_tf(path, name):
+    """A function of Snug's under a public name; None: it is none."""
     found = tf
     for word in filter(None, path.split(".")):
         found = getattr(found, word)
-    return getattr(found, name, None)
+    found = getattr(found, name, None) if name.isidentifier() and not name.startswith("_") else None
+    return found if callable(found) and not isinstance(found, type) and not isinstance(found, types.ModuleType) else None
+
+
+_saved_here = {}     # functions that this program has saved: it may load them again without registering them
 
 
 def _name_of(function):
-    """Where a function is found again: by its name in tf, or in the module that defines it; None: it has no such name."""
+    """Where a function is found again: by its name in tf, or the one it is registered under; None: it has no such name."""
     name = getattr(function, "__name__", "")
     for path in _FUNCTIONS:
         if name.isidentifier() and _of_tf(path, name) is function:
             return {"kind": "of tf", "path": path, "name": name}
-    if isinstance(function, types.FunctionType) and getattr(sys.modules.get(function.__module__), name, None) is function:
-        return {"kind": "function", "module": function.__module__, "name": name}
-    return None
+    full = next((key for key, known in _serial._registered.items() if known is function), None)
+    if full is None and isinstance(function, types.FunctionType) and "<" not in function.__qualname__:
+        full = f"{function.__module__}.{function.__qualname__}"
+        _saved_here[full] = function
+    return None if full is None else {"kind": "function", "name": full}
 
 
 class _Left:
@@ -131,7 +156,7 @@ class _Left:
 
     def __call__(self, *args, **kwargs):
         raise NotImplementedError(f"tf.saved_model.load: '{self._path[1:]}' is a function without a name that can be found again; Snug keeps an"
-                                  " object's variables, not its code: define the function at the top of the module of the object's class")
+                                  " object's variables, not its code: decorate it with @keras.saving.register_keras_serializable()")
 
 
 def _refusal(value, path):
@@ -156,7 +181,6 @@ def _written_array(value, arrays, path, known):
 
 # --- reading --------------------------------------------------------------------------------------------
 def load(export_dir, tags=None, options=None):
-    import numpy as np
     folder = str(export_dir)
     path = os.path.join(folder, _NOTES)
     if not os.path.exists(path):
@@ -164,15 +188,19 @@ def load(export_dir, tags=None, options=None):
             raise NotImplementedError(f"'{folder}' was written by TensorFlow: it holds a graph, which Snug does not read. Load it there and"
                                       " save the model as .keras, or its weights as .weights.h5.")
         raise OSError(f"SavedModel file does not exist at: {folder}/{{saved_model.pbtxt|saved_model.pb}}")
-    with open(path) as file:
-        notes = json.load(file)
-    if notes["kind"] == "model":
+    notes = read_json(path, dict, JSON_BYTES)
+    if notes.get("kind") == "model":
         from snug.keras import models
         return _Loaded(models.load_model(os.path.join(folder, _MODEL)))
-    with np.load(os.path.join(folder, _ARRAYS)) as file:
-        made = _read(notes["object"], {name: file[name] for name in file.files}, {})
-    made.signatures = {key: _Signature(getattr(made, name)) for key, name in notes["signatures"].items()}
-    return made
+    try:
+        if notes.get("kind") != "module" or not isinstance(notes.get("signatures"), dict) or _arrays_of(folder) is None:
+            raise ValueError("it describes neither a model nor a module")
+        with _archives.Npz(os.path.join(folder, _arrays_of(folder)), packed=False) as arrays:
+            made = _read(notes["object"], arrays, {})
+        made.signatures = {key: _Signature(getattr(made, name)) for key, name in notes["signatures"].items()}
+        return made
+    except (KeyError, AttributeError, TypeError, RecursionError) as error:
+        raise ValueError(f"'{path}' is damaged: {type(error).__name__}: {error}") from None
 
 
 class _Signature:
@@ -194,22 +222,20 @@ class _Signature:
 
 
 def _class(module, name):
-    """Of what the program has imported already, and modules alone: a file's words run no code, nor what other classes do when they end."""
-    found = sys.modules.get(module)
-    for part in name.split("."):
-        found = getattr(found, part, None)
-    if not isinstance(found, type) or not issubclass(found, tf.Module):
-        raise NotImplementedError(f"the folder holds a {name} of module {module}, which is no tf.Module that the program defines; Snug keeps an"
-                                  " object's variables, not its code")
-    return found
+    """Of the tf.Modules that the program has defined: a file's words reach no other object of any module."""
+    waiting = [tf.Module]
+    while waiting:
+        found = waiting.pop()
+        own = found is tf.Module or not found.__module__.startswith("snug.")
+        if own and (found.__module__, found.__qualname__) == (module, name):
+            return found
+        waiting += found.__subclasses__()
+    raise NotImplementedError(f"the folder holds a {name} of module {module}, which is no tf.Module that the program defines; Snug keeps an"
+                              " object's variables, not its code")
 
 
-def _function(module, name):
-    """Of a module that defines a tf.Module, the program's own: others' functions are none of a file's business."""
-    there = sys.modules.get(module)
-    found = getattr(there, name, None)
-    own = any(isinstance(v, type) and issubclass(v, tf.Module) and v.__module__ == module for v in vars(there).values()) if there else False
-    return found if own and isinstance(found, types.FunctionType) and found.__module__ == module else _Left("/" + name)
+def _function(name):
+    return _serial._registered.get(name) or _saved_here.get(name) or _Left("/" + str(name))
 
 
 def _read(value, arrays, known):
@@ -220,10 +246,10 @@ def _read(value, arrays, known):
     if kind == "same":
         return known[value["at"]]
     if kind == "variable":
-        known[value["at"]] = made = tf.Variable(arrays[value["at"]], trainable=value["trainable"])
+        known[value["at"]] = made = tf.Variable(arrays[value["at"]].read(), trainable=value["trainable"])
         return made
     if kind == "tensor":
-        return tf.constant(arrays[value["at"]])
+        return tf.constant(arrays[value["at"]].read())
     if kind in ("list", "tuple"):
         items = [_read(v, arrays, known) for v in value["items"]]
         return items if kind == "list" else tuple(items)
@@ -238,10 +264,12 @@ def _read(value, arrays, known):
     if kind == "of tf":
         return _of_tf(value["path"], value["name"]) if value["path"] in _FUNCTIONS else None
     if kind == "function":
-        return _function(value["module"], value["name"])
+        return _function(value["name"])
+    if kind != "object":
+        raise ValueError(f"a value of kind {kind!r}")
     cls = _class(value["module"], value["class"])
     known[value["at"]] = made = object.__new__(cls)
-    made.__dict__.update({k: _read(v, arrays, known) for k, v in value["attributes"].items()})
+    made.__dict__.update({k: _read(v, arrays, known) for k, v in value["attributes"].items() if not k.startswith("__")})
     return made
 
 

@@ -6,9 +6,9 @@ import functools
 
 from snug import _C, _nest
 from snug._lazy import graph, tf
-from snug._threads import ThreadList
+from snug._threads import WeakThreadList
 
-ACTIVE = ThreadList()          # tapes that record, outermost first
+ACTIVE = WeakThreadList()      # tapes that record, outermost first
 
 
 class UnconnectedGradients:
@@ -38,20 +38,31 @@ class GradientTape(_C.Tape):
     def __enter__(self):
         if not ACTIVE and not _C.is_tracing():
             _C.boundary()
-        if self._state == "new" or self._state == "used":
-            self._start(True, self._accessed)
-        else:
-            self._resume()
-        self._traced = _C.is_tracing()
-        self._state = "recording"
-        ACTIVE.append(self)
-        return self
+        fresh = self._state == "new" or self._state == "used"
+        try:
+            if fresh:
+                self._start(True, self._accessed)
+            else:
+                self._resume()
+            self._traced = _C.is_tracing()
+            self._state = "recording"
+            ACTIVE.append(self)
+            return self
+        except BaseException:       # a Ctrl-C: no __exit__ will come
+            if fresh:
+                self._release()
+            else:
+                self._stop()
+            self._state = "new" if fresh else "stopped"
+            ACTIVE.remove(self)
+            raise
 
     def __exit__(self, *exception):
-        if self._state == "recording":
-            self._stop()
-            self._state = "stopped"
-        if self in ACTIVE:
+        try:
+            if self._state == "recording":
+                self._stop()
+                self._state = "stopped"
+        finally:
             ACTIVE.remove(self)
 
     def __eq__(self, other):

@@ -6,10 +6,42 @@ def _numbers(array, write):
     return "\n" + text if "\n" in text else text
 
 
-def _array(tensor, write):
-    """The numbers as they are written: bfloat16, which NumPy has not, without more digits than it has."""
+def edges(tensor, n):
+    """The first and last n along each axis and one between them, which stands for all that are not printed: an array. Nothing
+    else is made of draws and fills."""
+    import itertools
     import numpy as np
-    array = tensor.numpy()
+    from snug import _C
+    shape = tuple(tensor.shape)
+    kept = [range(extent) if extent <= 2 * n + 1 else [*range(n + 1), *range(extent - n, extent)] for extent in shape]
+    runs = [(0, len(kept[-1]))] if shape[-1] <= 2 * n + 1 else [(0, n + 1), (shape[-1] - n, n)]
+    made = bytearray()
+    for place in itertools.product(*kept[:-1]):
+        row = 0
+        for i, extent in zip(place, shape):
+            row = row * extent + i
+        for first, count in runs:
+            made += _C.read_part(tensor, row * shape[-1] + first, count)
+    if tensor.dtype.name == "bfloat16":
+        return (np.frombuffer(made, "<u2").astype("<u4") << 16).view("<f4").reshape([len(k) for k in kept])
+    return np.frombuffer(made, tensor.dtype.as_numpy_dtype).reshape([len(k) for k in kept])
+
+
+def _array(tensor, write):
+    """The numbers as they are written; of many only those are made that are printed. bfloat16, which NumPy has not, without
+    more digits than it has."""
+    import math
+    import numpy as np
+    options = np.get_printoptions()
+    if math.prod(tensor.shape) > max(options["threshold"], 1):
+        shown = edges(tensor, options["edgeitems"])
+        with np.printoptions(threshold=0):
+            return _written(tensor, shown, write).replace(f"shape={shown.shape}", f"shape={tuple(tensor.shape)}")
+    return _written(tensor, tensor.numpy(), write)
+
+
+def _written(tensor, array, write):
+    import numpy as np
     if tensor.dtype.name != "bfloat16":
         return _numbers(array, write)
     brief = lambda v: f"{v:g}"

@@ -1,6 +1,7 @@
 """Lists that each thread has for itself: tapes that record, traces that are open."""
 import concurrent.futures
 import threading
+import weakref
 
 
 def aside(function):
@@ -33,3 +34,28 @@ class ThreadList(threading.local):
 
     def __setitem__(self, key, value):
         self.items[key] = value
+
+
+class WeakThreadList(threading.local):
+    """The same of what others hold: an item that nobody else holds any more, as after a Ctrl-C in between, is gone."""
+
+    def __init__(self):
+        self.refs = []
+
+    def __iter__(self):
+        return iter([item for item in (ref() for ref in self.refs) if item is not None])
+
+    def __len__(self):
+        return sum(ref() is not None for ref in self.refs)
+
+    def __contains__(self, item):
+        return any(ref() is item for ref in self.refs)
+
+    def __setitem__(self, key, items):
+        self.refs[key] = [weakref.ref(item) for item in items]
+
+    def append(self, item):
+        self.refs.append(weakref.ref(item))
+
+    def remove(self, item):
+        self.refs[:] = [ref for ref in self.refs if ref() is not item and ref() is not None]

@@ -3,7 +3,7 @@ import os
 import re
 import weakref
 
-from snug import _C
+from snug import _C, _archives
 from snug._files import _whole
 from snug._threads import aside
 
@@ -142,7 +142,6 @@ class Checkpoint:
         return path
 
     def read(self, save_path, options=None):
-        import numpy as np
         if save_path is None:
             return _Status(set(), set())
         save_path = os.fspath(save_path)
@@ -154,13 +153,14 @@ class Checkpoint:
             raise NotFoundError(None, None, "Unsuccessful TensorSliceReader constructor: Failed to find any matching files for"
                                 f" {save_path}{theirs}")
         mine, read = self._all(), set()
-        with np.load(save_path + ".npz") as file:
-            for name in file.files:
-                if name in mine and _fits(mine[name], file[name]):
-                    mine[name].assign(file[name])
+        with _archives.Npz(save_path + ".npz", 2 * len(mine), packed=False) as file:
+            step = file["__step__"].read()
+            for name in file.names:
+                if name in mine and _fits(mine[name], entry := file[name]):
+                    mine[name].assign(entry.read())
                     read.add(name)
-            self.save_counter.assign(file["__step__"])
-            later = {name: file[name] for name in set(file.files) - read - {"__step__"}}
+            self.save_counter.assign(step)
+            later = {name: file[name].read() for name in set(file.names) - read - {"__step__"}}
         if later:
             PENDING.append(_Late(self, later))
         return _Status(set(mine) - read, later)
@@ -192,7 +192,7 @@ class _Status:
 
 
 def _write_state(newest, all_of):
-    with open(os.path.join(os.path.dirname(newest) or ".", "checkpoint"), "w") as file:
+    with _whole(os.path.join(os.path.dirname(newest) or ".", "checkpoint")) as part, open(part, "w") as file:
         file.write(f'model_checkpoint_path: "{os.path.basename(newest)}"\n')
         file.writelines(f'all_model_checkpoint_paths: "{os.path.basename(path)}"\n' for path in all_of)
 
@@ -202,8 +202,8 @@ def _state_of(folder, latest_filename=None):
     path = os.path.join(folder, latest_filename or "checkpoint")
     if not os.path.exists(path):
         return None, []
-    with open(path) as file:
-        text = file.read()
+    with open(path, errors="replace") as file:
+        text = file.read(1 << 20)
     newest, all_of = (re.findall(rf'^{word}: "(.*)"', text, re.M) for word in ("model_checkpoint_path", "all_model_checkpoint_paths"))
     full = lambda name: os.path.join(folder, name)
     return full(newest[0]) if newest else None, [full(name) for name in all_of]
@@ -218,14 +218,13 @@ _SUFFIX = "/.ATTRIBUTES/VARIABLE_VALUE"
 
 def _arrays(path):
     """{name: array} of a checkpoint, or of the newest in a folder."""
-    import numpy as np
     path = latest_checkpoint(path) if os.path.isdir(path) else path
     if path is None or not os.path.exists(path + ".npz"):
         from snug.errors import NotFoundError
         raise NotFoundError(None, None, f"Unsuccessful TensorSliceReader constructor: Failed to find any matching files for {path}")
-    with np.load(path + ".npz") as file:
-        made = {name + _SUFFIX: file[name] for name in file.files if name != "__step__"}
-        return {**made, "save_counter" + _SUFFIX: file["__step__"]}
+    with _archives.Npz(path + ".npz", packed=False) as file:
+        made = {name + _SUFFIX: file[name].read() for name in file.names if name != "__step__"}
+        return {**made, "save_counter" + _SUFFIX: file["__step__"].read()}
 
 
 def list_variables(ckpt_dir_or_file):

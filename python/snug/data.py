@@ -54,7 +54,7 @@ class _Captured:
             self.why = "it looks at a value"
             return None
         except Exception as error:          # what cannot be written down may be done
-            self.why = error
+            self.why = error.with_traceback(None)  # whose frames hold the dataset, and that this: nobody could free them
             return None
         self.run = capture.program
         return capture
@@ -522,42 +522,13 @@ class Dataset:
         return self.cache(os.path.join(path, "snapshot"))
 
     def save(self, path, compression=None, shard_func=None, checkpoint_args=None):
-        """The elements one after the other, as Python's pickle writes arrays."""
-        import pickle
-        os.makedirs(path, exist_ok=True)
-        with open(os.path.join(path, "elements.pickle"), "wb") as file:
-            pickle.dump([(kind.name, dims) for kind, dims in self._d.spec()], file)
-            pickle.dump(_sorted(_structure.pack(self._shape, list(builtins.range(len(self._d.spec()))))), file)
-            count = 0
-            for parts in self._raw(numpy=True):
-                pickle.dump(parts, file)
-                count += 1
-        with open(os.path.join(path, "elements.count"), "w") as file:
-            file.write(str(count))
+        from snug import _saved_data
+        _saved_data.save(self, os.fspath(path))
 
     @staticmethod
     def load(path, element_spec=None, compression=None, reader_func=None, wait=False):
-        from snug import _pickles
-        path = os.path.join(path, "elements.pickle")
-        if not os.path.exists(path):
-            raise tf.errors.NotFoundError(None, None, f"Could not find saved dataset at {os.path.dirname(path)}")
-        with open(path, "rb") as file:
-            spec = [(as_dtype(kind), dims) for kind, dims in _pickles.load(file)]
-            shape = _structure.template(_pickles.load(file))
-
-        def elements():
-            with open(path, "rb") as file:
-                _pickles.load(file), _pickles.load(file)
-                while True:
-                    try:
-                        yield _pickles.load(file)
-                    except EOFError:
-                        return
-        count = UNKNOWN_CARDINALITY
-        if os.path.exists(counted := os.path.join(os.path.dirname(path), "elements.count")):
-            with open(counted) as file:
-                count = int(file.read())
-        return _generated(elements, shape, spec, "_LoadDataset", count, flat=True)
+        from snug import _saved_data
+        return _saved_data.load(os.fspath(path))
 
     # --- options ----------------------------------------------------------------------------------
     def with_options(self, options, name=None):
@@ -635,13 +606,6 @@ class Dataset:
         return f"<{self._word} element_spec={self.element_spec!r}>"
 
     __str__ = __repr__
-
-
-def _sorted(structure):
-    """With the keys of dicts in order, as files have them."""
-    if isinstance(structure, dict):
-        return {key: _sorted(structure[key]) for key in sorted(structure)}
-    return tuple(map(_sorted, structure)) if isinstance(structure, tuple) else structure
 
 
 def _same(parts):

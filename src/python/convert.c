@@ -77,16 +77,16 @@ int py_dims(PyObject *o, snug_type *type) {
     type->rank = 0;
     if (PyLong_Check(o))
         return put_dim(type, o);
-    PyObject *list = PySequence_List(o);
-    if (!list && PyIndex_Check(o)) {
+    PyObject *all = PySequence_Tuple(o);
+    if (!all && PyIndex_Check(o)) {
         PyErr_Clear();
         return put_dim(type, o);
     }
-    Py_ssize_t n = list ? PyList_Size(list) : 0;
-    int bad = !list;
+    Py_ssize_t n = all ? PyTuple_Size(all) : 0;
+    int bad = !all;
     for (Py_ssize_t i = 0; i < n && !bad; i++)
-        bad = put_dim(type, PyList_GetItem(list, i)) < 0;
-    Py_XDECREF(list);
+        bad = put_dim(type, PyTuple_GetItem(all, i)) < 0;
+    Py_XDECREF(all);
     return bad ? -1 : 0;
 }
 
@@ -359,7 +359,10 @@ static snug_tensor *adopt_array(PyObject *o, int dtype, Py_ssize_t n_args) {
         give_back(b);
         return NULL;
     }
-    if (snug_tensor_adopt(py.recorder, &type, b->buf, give_back, b, &t, &err) != SNUG_OK) {
+    /* Within a budget NumPy's bytes are booked already. */
+    const snug_status status = (py.guarded ? snug_tensor_borrow : snug_tensor_adopt)(
+        py.recorder, &type, b->buf, give_back, b, &t, &err);
+    if (status != SNUG_OK) {
         py_raise(&err);
         give_back(b);
         return NULL;
@@ -434,6 +437,19 @@ static int is_symbol(PyObject *o) {
     return !py_is_tensor(o) && !py_is_number(o) && PyObject_HasAttrString(o, "__snug_function__");
 }
 
+/* What __array__ gives is an array, as NumPy demands, or a tensor or number: never another object
+ * that is to be asked, so that nothing is asked for ever. */
+static PyObject *array_of(PyObject *o) {
+    PyObject *array = PyObject_CallMethod(o, "__array__", NULL);
+    if (array && !py_is_array(array) && !py_is_tensor(array) && !py_is_number(array)) {
+        PyErr_Format(PyExc_ValueError,
+                     "object __array__ method not producing an array: %R gives %R", Py_TYPE(o),
+                     Py_TYPE(array));
+        Py_CLEAR(array);
+    }
+    return array;
+}
+
 static snug_tensor *convert_other(PyObject *o, int dtype, py_wish wish) {
     if (o == Py_None) {
         PyErr_Format(PyExc_ValueError,
@@ -460,14 +476,18 @@ static snug_tensor *convert_other(PyObject *o, int dtype, py_wish wish) {
     if (is_symbol(o))
         PyErr_Format(PyExc_TypeError, "%R has no value yet", o);
     else if (PyObject_HasAttr(o, py.str_array))
-        array = PyObject_CallMethod(o, "__array__", NULL);
+        array = array_of(o);
     else if (PySequence_Check(o) && !PyDict_Check(o))
         array = PySequence_List(o);
     else
         PyErr_Format(PyExc_ValueError,
                      "Attempt to convert a value (%R) with an unsupported type (%R) to a Tensor.",
                      o, Py_TYPE(o));
-    snug_tensor *t = array ? py_convert(array, dtype, wish) : NULL;
+    snug_tensor *t = NULL;
+    if (array && !Py_EnterRecursiveCall(" while a value was converted to a tensor")) {
+        t = py_convert(array, dtype, wish);
+        Py_LeaveRecursiveCall();
+    }
     Py_XDECREF(array);
     return t;
 }

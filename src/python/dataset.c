@@ -201,8 +201,8 @@ static int put_part(const callback *c, PyObject *value, snug_element *out) {
 
 /* The parts of a list or tuple; as many as the spec has. */
 static int put_parts(const callback *c, PyObject *values, snug_element *out) {
-    const int is_list = PyList_Check(values);
-    const Py_ssize_t n = is_list || PyTuple_Check(values) ? PySequence_Size(values) : -1;
+    const int listed = PyList_Check(values) || PyTuple_Check(values);
+    const Py_ssize_t n = listed ? PySequence_Size(values) : -1;
     if (n != c->spec.n) {
         PyErr_Format(PyExc_TypeError,
                      "`generator` yielded an element that did not match the expected structure: "
@@ -210,10 +210,13 @@ static int put_parts(const callback *c, PyObject *values, snug_element *out) {
                      c->spec.n, values);
         return -1;
     }
-    for (Py_ssize_t i = 0; i < n; i++)
-        if (put_part(c, is_list ? PyList_GetItem(values, i) : PyTuple_GetItem(values, i), out) < 0)
-            return -1;
-    return 0;
+    int bad = 0;
+    for (Py_ssize_t i = 0; i < n && !bad; i++) { /* code of a part may change the list */
+        PyObject *value = PySequence_GetItem(values, i);
+        bad = !value || put_part(c, value, out) < 0;
+        Py_XDECREF(value);
+    }
+    return bad ? -1 : 0;
 }
 
 static int put_item(const callback *c, PyObject *item, snug_element *out) {
@@ -467,12 +470,15 @@ static PyObject *parts(PyObject *self, PyObject *args) {
     if (!PyArg_ParseTuple(args, "O!i", &PyList_Type, &list, &slices) || py_enter() < 0)
         return NULL;
     py_release_waiting();
-    if (PyList_Size(list) > SNUG_MAX_PARTS)
+    const Py_ssize_t n = PyList_Size(list);
+    if (n > SNUG_MAX_PARTS)
         return PyErr_Format(PyExc_ValueError, "more than %d parts", SNUG_MAX_PARTS);
     int bad = 0;
-    for (Py_ssize_t i = 0; i < PyList_Size(list) && !bad; i++) {
-        bad = py_datum(PyList_GetItem(list, i), PY_ANY, 1, &e.part[i]) < 0;
+    for (Py_ssize_t i = 0; i < n && !bad; i++) {
+        PyObject *value = PySequence_GetItem(list, i);
+        bad = !value || py_datum(value, PY_ANY, 1, &e.part[i]) < 0;
         e.n += !bad;
+        Py_XDECREF(value);
     }
     PyObject *made =
         bad ? NULL : wrap(snug_dataset_from_element(py.engine, &e, slices, &d, &err), &d, &err);
@@ -567,8 +573,11 @@ static PyObject *padded_batch(PyObject *self, PyObject *args) {
     int bad = PyList_Size(values) != own->n;
     if (bad)
         PyErr_Format(PyExc_ValueError, "a padding value for each part");
-    for (; n < own->n && !bad; n += !bad)
-        bad = py_datum(PyList_GetItem(values, n), wanted_dtype(own, n), 0, &pad[n]) < 0;
+    for (; n < own->n && !bad; n += !bad) {
+        PyObject *value = PySequence_GetItem(values, n);
+        bad = !value || py_datum(value, wanted_dtype(own, n), 0, &pad[n]) < 0;
+        Py_XDECREF(value);
+    }
     const snug_padding o = {
         .size = size, .drop_remainder = drop, .shapes = spec.type, .values = pad};
     if (!bad)
@@ -659,6 +668,13 @@ static PyObject *zip(PyObject *self, PyObject *list) {
     return n < 0 ? NULL : wrap(snug_dataset_zip(all, n, &d, &err), &d, &err);
 }
 
+static double weight_at(PyObject *weights, Py_ssize_t i) {
+    PyObject *weight = PySequence_GetItem(weights, i);
+    const double w = weight ? PyFloat_AsDouble(weight) : -1;
+    Py_XDECREF(weight);
+    return w;
+}
+
 /* choose(datasets, choices or None, weights or None, seed, stop_on_empty) */
 static PyObject *choose(PyObject *self, PyObject *args) {
     (void)self;
@@ -673,7 +689,7 @@ static PyObject *choose(PyObject *self, PyObject *args) {
         return NULL;
     const Py_ssize_t n_weights = weights == Py_None ? 0 : PyList_Size(weights);
     for (Py_ssize_t i = 0; i < n_weights && i < SNUG_MAX_PARTS; i++)
-        w[i] = PyFloat_AsDouble(PyList_GetItem(weights, i));
+        w[i] = weight_at(weights, i);
     const int n = PyErr_Occurred() ? -1 : hold_all(list, all);
     if (n < 0)
         return NULL;

@@ -12,6 +12,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* What the interpreter needs to begin with: an arena in reserve, a script's code. */
+#define START ((size_t)5 << 19)
+
 static const char *wish(void) {
     const char *named = getenv("SNUG_DEVICE");
     return py.device[0] ? py.device : named && named[0] ? named : "auto";
@@ -77,14 +80,26 @@ static int limit_card(const char *text, const snug_device_info *card) {
     return 0;
 }
 
+/* One that the process is beyond already is not set. */
+int py_limit_host(size_t bytes) {
+    snug_error err;
+    const size_t before = snug_budget_bytes(py.engine);
+    if (snug_budget(py.engine, bytes, &err) != SNUG_OK)
+        return raise(&err);
+    if (snug_budget_check(py.engine, py.guarded ? 0 : START, &err) != SNUG_OK) {
+        snug_error unset;
+        (void)!snug_budget(py.engine, before, &unset);
+        return raise(&err);
+    }
+    snug_pipeline_limit(py.engine, bytes / 8); /* as fit of the library gives them */
+    snug_pipeline_stores(py.engine, SIZE_MAX);
+    return 0;
+}
+
 static int limit_host(const char *text) {
     snug_error err;
     size_t bytes;
-    if (snug_budget_parse(text, &bytes, &err) != SNUG_OK ||
-        snug_budget(py.engine, bytes, &err) != SNUG_OK)
-        return raise(&err);
-    snug_pipeline_limit(py.engine, bytes / 8);
-    return 0;
+    return snug_budget_parse(text, &bytes, &err) != SNUG_OK ? raise(&err) : py_limit_host(bytes);
 }
 
 int py_apply_wishes(void) {
@@ -119,6 +134,33 @@ static PyObject *check_text(PyObject *self, PyObject *o) {
     const char *text = PyUnicode_AsUTF8AndSize(o, NULL);
     if (!text || card_bytes(text, 0, &bytes) < 0)
         return NULL;
+    Py_RETURN_NONE;
+}
+
+/* check_process(text): ResourceExhaustedError where the process is beyond such a budget of the
+ * host's memory already. Makes no engine that stays: the script may choose its device yet. */
+static PyObject *check_process(PyObject *self, PyObject *o) {
+    (void)self;
+    const snug_engine_options options = {0};
+    snug_engine *engine = NULL;
+    snug_error err;
+    size_t bytes;
+    const char *text = PyUnicode_AsUTF8AndSize(o, NULL);
+    if (!text)
+        return NULL;
+    snug_status status = snug_engine_create(&options, &engine, &err);
+    if (status == SNUG_OK && snug_budget_parse(text, &bytes, &err) != SNUG_OK) {
+        snug_engine_destroy(engine);
+        PyErr_SetString(PyExc_ValueError, err.text);
+        return NULL;
+    }
+    if (status == SNUG_OK)
+        status = snug_budget(engine, bytes, &err);
+    if (status == SNUG_OK)
+        status = snug_budget_check(engine, START, &err);
+    snug_engine_destroy(engine);
+    if (status != SNUG_OK)
+        return py_raise(&err);
     Py_RETURN_NONE;
 }
 
@@ -246,6 +288,7 @@ PyMethodDef py_device_methods[] = {
     {"choose_device", choose, METH_O, "cpu, gpu, gpu:1 or auto, before anything runs."},
     {"wish", set_wishes, METH_VARARGS, "Budgets for when the engine is made."},
     {"check_budget", check_text, METH_O, "Whether the text is one of a budget."},
+    {"check_process", check_process, METH_O, "Whether the process is within such a budget."},
     {"card_budget", set_card, METH_O, "Sets the card's budget by a text."},
     {"device_budget", set_budget, METH_O, "Sets the budget of the card's memory; 0: none."},
     {"exact_products", set_exact, METH_O, "f32 products in f32, not TF32."},

@@ -1,6 +1,9 @@
-/* files.c: files of data sets: TFRecord files are written, folders of pictures listed; and lines
- * about passes that take long, as TensorFlow logs them while it fills a shuffle's buffer. */
+/* files.c: files of data sets: TFRecord files are written, folders of pictures listed; lines about
+ * passes that take long, as TensorFlow logs them while it fills a shuffle's buffer; files that
+ * Python writes and that appear whole; the tensors of a safetensors file. */
 #include "dataset.h"
+
+#include <snug/model.h>
 
 #include <stdlib.h>
 #include <string.h>
@@ -206,6 +209,204 @@ PyTypeObject *py_make_writer_type(PyObject *module) {
         {Py_tp_dealloc, dealloc}, {Py_tp_methods, methods}, {Py_tp_new, new}, {0, NULL}};
     PyType_Spec spec = {.name = "snug._C.RecordWriter",
                         .basicsize = sizeof(py_writer),
+                        .flags = Py_TPFLAGS_DEFAULT,
+                        .slots = slots};
+    return (PyTypeObject *)PyType_FromModuleAndSpec(module, &spec, NULL);
+}
+
+/* --- files that are whole or not there -------------------------------------------------------- */
+typedef struct {
+    PyObject_HEAD snug_file *file;
+} py_whole;
+
+static void dealloc_whole(PyObject *o) {
+    PyTypeObject *type = Py_TYPE(o);
+    snug_file_destroy(((py_whole *)o)->file);
+    PyObject_Free(o);
+    Py_DECREF(type);
+}
+
+/* WholeFile(path) */
+static PyObject *new_whole(PyTypeObject *type, PyObject *args, PyObject *keywords) {
+    (void)keywords;
+    PyObject *path;
+    snug_error err;
+    if (!PyArg_ParseTuple(args, "O&", PyUnicode_FSConverter, &path))
+        return NULL;
+    py_whole *me = py_enter() < 0 ? NULL : PyObject_New(py_whole, type);
+    if (me) {
+        me->file = NULL;
+        if (snug_file_create(py.engine, PyBytes_AsString(path), &me->file, &err) != SNUG_OK) {
+            Py_CLEAR(me);
+            (void)py_raise(&err);
+        }
+    }
+    Py_DECREF(path);
+    return (PyObject *)me;
+}
+
+static PyObject *whole_name(PyObject *self, void *unused) {
+    (void)unused;
+    return PyUnicode_DecodeFSDefault(snug_file_name(((py_whole *)self)->file));
+}
+
+/* Syncing takes a while: other threads run meanwhile. */
+static PyObject *commit_whole(PyObject *self, PyObject *none) {
+    (void)none;
+    py_whole *me = (py_whole *)self;
+    snug_error err;
+    snug_file *file = me->file;
+    me->file = NULL;
+    PyThreadState *thread = PyEval_SaveThread();
+    const snug_status status = snug_file_commit(file, &err);
+    snug_file_destroy(file);
+    PyEval_RestoreThread(thread);
+    if (status != SNUG_OK)
+        return py_raise(&err);
+    Py_RETURN_NONE;
+}
+
+static PyObject *discard_whole(PyObject *self, PyObject *none) {
+    (void)none;
+    py_whole *me = (py_whole *)self;
+    snug_file_destroy(me->file);
+    me->file = NULL;
+    Py_RETURN_NONE;
+}
+
+static PyMethodDef whole_methods[] = {
+    {"commit", commit_whole, METH_NOARGS, "Synced and renamed: the file is there then."},
+    {"discard", discard_whole, METH_NOARGS, "Nothing is left of it."},
+    {NULL, NULL, 0, NULL},
+};
+
+static PyGetSetDef whole_getset[] = {
+    {"name", whole_name, NULL, "Where to write it.", NULL},
+    {NULL, NULL, NULL, NULL, NULL},
+};
+
+PyTypeObject *py_make_whole_type(PyObject *module) {
+    PyType_Slot slots[] = {{Py_tp_dealloc, dealloc_whole},
+                           {Py_tp_methods, whole_methods},
+                           {Py_tp_getset, whole_getset},
+                           {Py_tp_new, new_whole},
+                           {0, NULL}};
+    PyType_Spec spec = {.name = "snug._C.WholeFile",
+                        .basicsize = sizeof(py_whole),
+                        .flags = Py_TPFLAGS_DEFAULT,
+                        .slots = slots};
+    return (PyTypeObject *)PyType_FromModuleAndSpec(module, &spec, NULL);
+}
+
+/* --- safetensors ------------------------------------------------------------------------------ */
+typedef struct {
+    PyObject_HEAD snug_safetensors *file;
+} py_tensors;
+
+static void dealloc_tensors(PyObject *o) {
+    PyTypeObject *type = Py_TYPE(o);
+    snug_safetensors_close(((py_tensors *)o)->file);
+    PyObject_Free(o);
+    Py_DECREF(type);
+}
+
+/* Safetensors(path) */
+static PyObject *new_tensors(PyTypeObject *type, PyObject *args, PyObject *keywords) {
+    (void)keywords;
+    PyObject *path;
+    snug_error err;
+    if (!PyArg_ParseTuple(args, "O&", PyUnicode_FSConverter, &path))
+        return NULL;
+    py_tensors *me = py_enter() < 0 ? NULL : PyObject_New(py_tensors, type);
+    if (me) {
+        me->file = NULL;
+        if (snug_safetensors_open(py.engine, PyBytes_AsString(path), &me->file, &err) != SNUG_OK) {
+            Py_CLEAR(me);
+            (void)py_raise(&err);
+        }
+    }
+    Py_DECREF(path);
+    return (PyObject *)me;
+}
+
+PyObject *py_named_type(const char *name, const snug_type *type) {
+    PyObject *dims = PyTuple_New(type->rank);
+    for (int k = 0; dims && k < type->rank; k++) {
+        PyObject *n = PyLong_FromLongLong(type->dims[k]);
+        if (!n || PyTuple_SetItem(dims, k, n) < 0)
+            Py_CLEAR(dims);
+    }
+    return dims ? Py_BuildValue("(ssN)", name, py_dtype_word(type->dtype), dims) : NULL;
+}
+
+static PyObject *tensor_row(const snug_safetensors *file, size_t i) {
+    const char *name;
+    snug_type type;
+    snug_error err;
+    if (snug_safetensors_at(file, i, &name, &type, &err) != SNUG_OK)
+        return py_raise(&err);
+    return py_named_type(name, &type);
+}
+
+/* rows(): [(name, dtype, dims)] */
+static PyObject *tensor_rows(PyObject *self, PyObject *none) {
+    (void)none;
+    const snug_safetensors *file = ((py_tensors *)self)->file;
+    PyObject *list = PyList_New(0);
+    for (size_t i = 0; list && i < snug_safetensors_count(file); i++) {
+        PyObject *row = tensor_row(file, i);
+        if (!row || PyList_Append(list, row) < 0)
+            Py_CLEAR(list);
+        Py_XDECREF(row);
+    }
+    return list;
+}
+
+/* read(number, dtype, array): into an array of as many bytes, which is contiguous. */
+static PyObject *read_tensor(PyObject *self, PyObject *args) {
+    snug_safetensors *file = ((py_tensors *)self)->file;
+    Py_ssize_t i;
+    PyObject *array, *dtype;
+    Py_buffer b;
+    snug_view view = {.data = NULL};
+    snug_dtype wanted;
+    size_t bytes = 0;
+    snug_error err;
+    if (!PyArg_ParseTuple(args, "nOO", &i, &dtype, &array) || py_dtype(dtype, &wanted) < 0)
+        return NULL;
+    if (snug_safetensors_at(file, i < 0 ? SIZE_MAX : (size_t)i, NULL, &view.type, &err) != SNUG_OK)
+        return py_raise(&err);
+    view.type.dtype = wanted;
+    if (PyObject_GetBuffer(array, &b, PyBUF_WRITABLE) < 0)
+        return NULL;
+    view.data = b.buf;
+    const Py_ssize_t n = b.len;
+    snug_status status = snug_type_bytes(&view.type, &bytes, &err);
+    view.bytes = bytes;
+    if (status == SNUG_OK && bytes == (size_t)n)
+        status = snug_safetensors_read(file, (size_t)i, &view, &err);
+    PyBuffer_Release(&b);
+    if (status != SNUG_OK)
+        return py_raise(&err);
+    if (bytes != (size_t)n)
+        return PyErr_Format(PyExc_ValueError, "an array of %zd bytes for a tensor of %zu", n,
+                            bytes);
+    Py_RETURN_NONE;
+}
+
+static PyMethodDef tensors_methods[] = {
+    {"rows", tensor_rows, METH_NOARGS, "[(name, dtype, dims)]"},
+    {"read", read_tensor, METH_VARARGS, "Into an array: (number, dtype, array)."},
+    {NULL, NULL, 0, NULL},
+};
+
+PyTypeObject *py_make_tensors_type(PyObject *module) {
+    PyType_Slot slots[] = {{Py_tp_dealloc, dealloc_tensors},
+                           {Py_tp_methods, tensors_methods},
+                           {Py_tp_new, new_tensors},
+                           {0, NULL}};
+    PyType_Spec spec = {.name = "snug._C.Safetensors",
+                        .basicsize = sizeof(py_tensors),
                         .flags = Py_TPFLAGS_DEFAULT,
                         .slots = slots};
     return (PyTypeObject *)PyType_FromModuleAndSpec(module, &spec, NULL);

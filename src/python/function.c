@@ -35,7 +35,8 @@ typedef struct {
     int n_more;
     snug_tensor *to_drop[64];
     int n_drop;
-    PyObject *list; /* made of something that can only be walked once */
+    PyObject *rest; /* the further arguments, as a list */
+    PyObject *kept; /* a list of tuples: what arguments that are lists have lent until the end */
     int dtype;      /* of the first tensor, or PY_ANY */
     int in_program; /* slots are arguments too */
 } call;
@@ -192,6 +193,28 @@ static int is_plain(PyObject *o, int depth) {
     return 1;
 }
 
+/* Whether the list has numbers alone, which are copied: nothing of it is lent to the call, and no
+ * code of an item's own is run, which might change the list. */
+static int is_quiet(PyObject *list) {
+    int quiet = 1;
+    for (Py_ssize_t i = 0; quiet && i < PyList_Size(list); i++) {
+        PyObject *item = PyList_GetItem(list, i);
+        quiet = py_is_number(item) || item == Py_None;
+    }
+    return quiet;
+}
+
+/* The items as they are now, held until the call ends: arguments lend tensors and texts of them.
+ * Lent itself. */
+static PyObject *keep_items(call *c, PyObject *o) {
+    if (!c->kept && !(c->kept = PyList_New(0)))
+        return NULL;
+    PyObject *items = PySequence_Tuple(o);
+    const int bad = !items || PyList_Append(c->kept, items) < 0;
+    Py_XDECREF(items);
+    return bad ? NULL : items;
+}
+
 static int as_list(call *c, PyObject *o, char kind, snug_argument *out);
 
 /* A tensor where numbers are wanted is passed on: the library reads it. */
@@ -215,10 +238,8 @@ static int as_setting(call *c, PyObject *o, char kind, snug_argument *out) {
     if (is_list(o))
         return as_list(c, o, kind, out);
     if (kind == 'I' && PySequence_Check(o) && !py_is_array(o)) { /* a TensorShape */
-        PyObject *list = PySequence_List(o);
-        int bad = !list || as_list(c, list, kind, out) < 0;
-        Py_XDECREF(list);
-        return bad ? -1 : 0;
+        PyObject *items = keep_items(c, o);
+        return items ? as_list(c, items, kind, out) : -1;
     }
     if (kind == 'I' && PyIndex_Check(o) && !PySequence_Check(o)) {
         PyObject *n = PyNumber_Index(o);
@@ -249,6 +270,8 @@ static int as_operand(call *c, PyObject *o, int dtype, snug_argument *out) {
 }
 
 static int as_list(call *c, PyObject *o, char kind, snug_argument *out) {
+    if (PyList_Check(o) && !is_quiet(o) && !(o = keep_items(c, o)))
+        return -1;
     Py_ssize_t n = PySequence_Size(o);
     snug_argument *items = n < 0 ? NULL : space(c, n);
     if (!items)
@@ -269,9 +292,8 @@ static int as_several(call *c, PyObject *o, snug_argument *out) {
         return as_list(c, o, 'V', out);
     if (py_is_tensor(o) || is_slot(o) || py_is_array(o) || py_is_number(o))
         return as_operand(c, o, PY_ANY, out);
-    Py_XDECREF(c->list);
-    c->list = PySequence_List(o); /* a dict's values, a generator; its items are lent */
-    return c->list ? as_list(c, c->list, 'V', out) : -1;
+    PyObject *items = keep_items(c, o); /* a dict's values, a generator */
+    return items ? as_list(c, items, 'V', out) : -1;
 }
 
 static int take(call *c, const bound *f, int i, PyObject *o) {
@@ -404,7 +426,8 @@ static PyObject *list_of(PyObject *const *args, Py_ssize_t n) {
 }
 
 static void clear(call *c) {
-    Py_XDECREF(c->list);
+    Py_XDECREF(c->rest);
+    Py_XDECREF(c->kept);
     for (int i = 0; i < c->n_drop; i++)
         py_drop(c->to_drop[i]);
     for (int i = 0; i < c->n_more; i++)
@@ -421,9 +444,11 @@ static PyObject *method_of_symbol(PyObject *o, int depth) {
         return method;
     }
     PyObject *method = NULL;
-    for (Py_ssize_t i = 0; !method && depth < 3 && i < PySequence_Size(o); i++)
-        method = method_of_symbol(PyList_Check(o) ? PyList_GetItem(o, i) : PyTuple_GetItem(o, i),
-                                  depth + 1);
+    for (Py_ssize_t i = 0; !method && depth < 3 && i < PySequence_Size(o); i++) {
+        PyObject *item = PySequence_GetItem(o, i);
+        method = item ? method_of_symbol(item, depth + 1) : NULL;
+        Py_XDECREF(item);
+    }
     return method;
 }
 
@@ -467,13 +492,13 @@ static int take_all(call *c, const bound *f, PyObject *const *args, Py_ssize_t n
                     int *bad) {
     PyObject *in_order[MAX_ARGS] = {NULL};
     c->n_few = c->n_more = c->n_drop = *bad = 0;
-    c->list = NULL;
+    c->rest = c->kept = NULL;
     const int used = arrange(f, args, n, names, in_order);
     if (used < 0 || py_enter() < 0)
         return -1;
     if (f->rest >= 0 && n > f->rest) {
-        c->list = in_order[f->rest] = list_of(args + f->rest, n - f->rest);
-        if (!c->list)
+        c->rest = in_order[f->rest] = list_of(args + f->rest, n - f->rest);
+        if (!c->rest)
             return -1;
     }
     c->dtype = first_dtype(f, in_order, used);

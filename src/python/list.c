@@ -30,8 +30,11 @@ static Py_ssize_t size_of(PyObject *o) {
     return PyList_Check(o) ? PyList_Size(o) : PyTuple_Size(o);
 }
 
-static PyObject *item_of(PyObject *o, Py_ssize_t i) { /* lent */
-    return PyList_Check(o) ? PyList_GetItem(o, i) : PyTuple_GetItem(o, i);
+/* Held: what an item's own code does to the list must not end the item. */
+static PyObject *item_of(PyObject *o, Py_ssize_t i) {
+    PyObject *item = PyList_Check(o) ? PyList_GetItem(o, i) : PyTuple_GetItem(o, i);
+    Py_XINCREF(item);
+    return item;
 }
 
 /* The dim at this axis must be n, or becomes n where nobody was so deep before. */
@@ -67,10 +70,11 @@ static int see_array(survey *s, PyObject *o, int axis) {
     Py_buffer b;
     if (PyObject_GetBuffer(o, &b, PyBUF_FULL_RO) < 0)
         return -1;
-    int bad = 0, first = !s->seen, d = py_array_dtype(b.format, b.itemsize);
+    int d = py_array_dtype(b.format, b.itemsize);
+    int bad = 0, first = !s->seen && axis >= s->type.rank; /* no empty list was as deep before */
     for (int i = 0; i < b.ndim && !bad; i++)
         bad = same_dim(s, axis + i, b.shape[i], first) < 0;
-    if (!bad && !first && axis + b.ndim != s->type.rank)
+    if (!bad && axis + b.ndim != s->type.rank)
         bad = ragged() < 0;
     if (!bad && (d < 0 || d >= SNUG_N_DTYPES)) {
         py_error("UnimplementedError", "Snug has no tensors of elements '%s'", b.format);
@@ -97,24 +101,32 @@ static int see_tensor(survey *s, PyObject *o) {
     return 0;
 }
 
-static int see(survey *s, PyObject *o, int axis) {
-    if (is_list(o)) {
-        Py_ssize_t n = size_of(o);
-        if (same_dim(s, axis, n, !s->seen && axis >= s->type.rank) < 0)
-            return -1;
-        if (Py_EnterRecursiveCall(" in a nested list"))
-            return -1;
-        int bad = 0;
-        for (Py_ssize_t i = 0; i < n && !bad && !(s->n_tensors && axis > 0); i++)
-            bad = see(s, item_of(o, i), axis + 1) < 0;
-        Py_LeaveRecursiveCall();
-        return bad ? -1 : 0;
+static int see(survey *s, PyObject *o, int axis);
+
+static int see_list(survey *s, PyObject *o, int axis) {
+    const Py_ssize_t n = size_of(o);
+    if (same_dim(s, axis, n, !s->seen && axis >= s->type.rank) < 0)
+        return -1;
+    if (Py_EnterRecursiveCall(" in a nested list"))
+        return -1;
+    int bad = 0;
+    for (Py_ssize_t i = 0; i < n && !bad && !(s->n_tensors && axis > 0); i++) {
+        PyObject *item = item_of(o, i);
+        bad = !item || see(s, item, axis + 1) < 0;
+        Py_XDECREF(item);
     }
+    Py_LeaveRecursiveCall();
+    return bad ? -1 : 0;
+}
+
+static int see(survey *s, PyObject *o, int axis) {
     int result;
+    if (is_list(o))
+        return see_list(s, o, axis);
     if (py_is_tensor(o)) {
         result = see_tensor(s, o);
     } else if (py_is_number(o)) {
-        if (s->seen && s->type.rank != axis && !s->n_tensors)
+        if (s->type.rank != axis && !s->n_tensors) /* an empty list before it counts, too */
             return ragged();
         result = see_number(s, o);
     } else if (py_is_array(o)) {
@@ -161,43 +173,76 @@ static int choose_dtype(const survey *s, PyObject *o, int dtype, py_wish wish, s
     return 0;
 }
 
-static int put_leaf(PyObject *o, snug_dtype dtype, char **to) {
+/* --- the second walk -------------------------------------------------------------------------- */
+/* What the first walk has seen must still be there: code of an item (a __buffer__, an attribute)
+ * may have changed a list since. Nothing is written that the shape has no place for. */
+typedef struct {
+    const snug_type *type;
+    char *to;
+} filling;
+
+static int changed(void) {
+    PyErr_SetString(PyExc_ValueError, "The list changed while it was read.");
+    return -1;
+}
+
+static int is_place_of(const filling *f, const Py_buffer *b, int axis) {
+    int same = b->ndim == f->type->rank - axis;
+    for (int i = 0; same && i < b->ndim; i++)
+        same = b->shape[i] == f->type->dims[axis + i];
+    return same && py_array_dtype(b->format, b->itemsize) >= 0;
+}
+
+static int put_leaf(filling *f, PyObject *o, int axis) {
+    const snug_dtype dtype = f->type->dtype;
     if (py_is_number(o)) {
-        if (py_put_number(o, dtype, *to) < 0)
+        if (axis != f->type->rank)
+            return changed();
+        if (py_put_number(o, dtype, f->to) < 0)
             return -1;
-        *to += snug_dtype_bytes(dtype);
+        f->to += snug_dtype_bytes(dtype);
         return 0;
     }
     Py_buffer b;
     if (PyObject_GetBuffer(o, &b, PyBUF_FULL_RO) < 0)
         return -1;
-    py_put_array(&b, py_array_dtype(b.format, b.itemsize), dtype, *to);
-    *to += (size_t)(b.len / b.itemsize) * snug_dtype_bytes(dtype);
+    const int fits = is_place_of(f, &b, axis);
+    if (fits) {
+        py_put_array(&b, py_array_dtype(b.format, b.itemsize), dtype, f->to);
+        f->to += (size_t)(b.len / b.itemsize) * snug_dtype_bytes(dtype);
+    }
     PyBuffer_Release(&b);
-    return 0;
+    return fits ? 0 : changed();
 }
 
-static int put_list(PyObject *o, snug_dtype dtype, char **to) {
+static int put_list(filling *f, PyObject *o, int axis) {
     if (!is_list(o))
-        return put_leaf(o, dtype, to);
-    Py_ssize_t n = size_of(o);
-    for (Py_ssize_t i = 0; i < n; i++)
-        if (put_list(item_of(o, i), dtype, to) < 0)
-            return -1;
-    return 0;
+        return put_leaf(f, o, axis);
+    const Py_ssize_t n = size_of(o);
+    if (axis >= f->type->rank || n != f->type->dims[axis])
+        return changed();
+    int bad = 0;
+    for (Py_ssize_t i = 0; i < n && !bad; i++) {
+        PyObject *item = item_of(o, i);
+        bad = !item || put_list(f, item, axis + 1) < 0;
+        Py_XDECREF(item);
+    }
+    return bad ? -1 : 0;
 }
 
 /* Each part by itself, then one stack of them. */
 static snug_tensor *stack_parts(PyObject *o, int dtype, py_wish wish) {
-    int n = (int)size_of(o), done = 0;
-    snug_argument *parts = PyMem_Calloc((size_t)n, sizeof *parts);
+    int n = size_of(o) > INT32_MAX ? INT32_MAX : (int)size_of(o), done = 0;
+    snug_argument *parts = PyMem_Calloc((size_t)n + 1, sizeof *parts);
     snug_tensor *made = NULL;
     if (!parts) {
         PyErr_NoMemory();
         return NULL;
     }
     for (; done < n; done++) {
-        snug_tensor *t = py_convert(item_of(o, done), dtype, wish);
+        PyObject *item = item_of(o, done);
+        snug_tensor *t = item ? py_convert(item, dtype, wish) : NULL;
+        Py_XDECREF(item);
         if (!t)
             break;
         parts[done] = (snug_argument){.kind = SNUG_ARG_TENSOR, .tensor = t};
@@ -229,8 +274,8 @@ snug_tensor *py_convert_list(PyObject *o, int dtype, py_wish wish) {
         py_raise(&err);
         return NULL;
     }
-    char *to = data;
-    if (put_list(o, s.type.dtype, &to) < 0) {
+    filling f = {&s.type, data};
+    if (put_list(&f, o, 0) < 0) {
         py_drop(t);
         return NULL;
     }

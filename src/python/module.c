@@ -7,6 +7,7 @@
  * thread's dictionary holds its id and goes with the thread. */
 #include "py.h"
 
+#include <pthread.h>
 #include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
@@ -169,9 +170,65 @@ void py_mark_site(void) {
         PyErr_Clear(); /* a message without a line is better than none */
 }
 
+/* --- forks ------------------------------------------------------------------------------------ */
+/* A child has no thread but the one that forked: a plan that another thread runs would never end
+ * there, a mutex that another thread has would never be free. So the fork waits for both, for a
+ * while at least (others begin nothing then, py_enter), and keeps the interpreter. */
+static struct {
+    snug_engine *engine; /* whose mutexes are held */
+    PyGILState_STATE gil;
+    int has_gil;
+} forking;
+
+enum { FORK_WAITS_MS = 60000 };
+
+static void before_fork(void) {
+    forking.has_gil = Py_IsInitialized();
+    if (forking.has_gil)
+        forking.gil = PyGILState_Ensure();
+    const unsigned long mine = PyThread_get_thread_ident();
+    py.forking = mine;
+    for (int ms = 0; forking.has_gil && py.running && py.running != mine && ms < FORK_WAITS_MS;
+         ms++) {
+        PyThreadState *me = PyEval_SaveThread();
+        nanosleep(&(struct timespec){0, 1000000}, NULL);
+        PyEval_RestoreThread(me);
+    }
+    forking.engine = py.engine;
+    snug_engine_before_fork(forking.engine);
+}
+
+static void after_fork(void) {
+    snug_engine_after_fork(forking.engine);
+    py.forking = 0;
+    if (forking.has_gil)
+        PyGILState_Release(forking.gil);
+}
+
+static void after_fork_in_child(void) {
+    if (py.running != PyThread_get_thread_ident()) {
+        py.running = 0;
+        py.runner = NULL;
+    }
+    py.seated = NULL; /* it may have been another thread's */
+    after_fork();
+}
+
+static int listen_to_forks(void) {
+    static int listens;
+    if (!listens && pthread_atfork(before_fork, after_fork, after_fork_in_child) != 0) {
+        PyErr_NoMemory();
+        return -1;
+    }
+    listens = 1;
+    return 0;
+}
+
 /* --- engine and recorder ---------------------------------------------------------------------- */
 static int make_engine(void) {
     snug_error err;
+    if (listen_to_forks() < 0)
+        return -1;
     snug_engine_options options = {0};
     if (snug_engine_create(&options, &py.engine, &err) != SNUG_OK) {
         py_raise(&err);
@@ -183,7 +240,7 @@ static int make_engine(void) {
         return -1;
     }
     py_listen_to_passes();
-    return 0;
+    return snug_budget_bytes(py.engine) > 0 ? py_guard() : 0;
 }
 
 static int start(void) {
@@ -204,7 +261,7 @@ static int wait_for_run(void) {
         PyErr_SetString(PyExc_RuntimeError, "tensors cannot be used from within a running plan");
         return -1;
     }
-    while (py.running) {
+    while (py.running || (py.forking && py.forking != PyThread_get_thread_ident())) {
         PyThreadState *me = PyEval_SaveThread();
         nanosleep(&(struct timespec){0, 100000}, NULL);
         PyEval_RestoreThread(me);
@@ -264,7 +321,7 @@ static int sit_down(void) {
         return -1;
     }
     py.seated = PyThreadState_Get();
-    return 0;
+    return py.guarded ? py_guard_arrays() : 0;
 }
 
 /* What threads that are gone have recorded happens now. */
@@ -283,7 +340,7 @@ static void clear_places(void) {
 int py_enter(void) {
     if (!py.recorder && start() < 0)
         return -1;
-    if (py.running && wait_for_run() < 0)
+    if ((py.running || py.forking) && wait_for_run() < 0)
         return -1;
     if (py.seated != PyThreadState_Get() && sit_down() < 0)
         return -1;
@@ -353,13 +410,66 @@ static PyObject *parse_budget(PyObject *self, PyObject *o) {
 static PyObject *set_budget(PyObject *self, PyObject *o) {
     (void)self;
     size_t bytes;
-    snug_error err;
     if (bytes_of(o, &bytes) < 0 || py_enter() < 0)
         return NULL;
-    if (snug_budget(py.engine, bytes, &err) != SNUG_OK)
-        return py_raise(&err);
-    snug_pipeline_limit(py.engine, bytes / 8); /* as fit of the library gives them */
+    if (py_limit_host(bytes) < 0 || (bytes > 0 && py_guard() < 0))
+        return NULL;
     return PyLong_FromSize_t(bytes);
+}
+
+/* open(): the engine, with its device and budgets, before anything is recorded. */
+static PyObject *open_engine(PyObject *self, PyObject *none) {
+    (void)self, (void)none;
+    if (!py.engine && make_engine() < 0)
+        return NULL;
+    Py_RETURN_NONE;
+}
+
+static PyObject *guard_arrays(PyObject *self, PyObject *none) {
+    (void)self, (void)none;
+    if (py_guard_arrays() < 0)
+        return NULL;
+    Py_RETURN_NONE;
+}
+
+/* The newest refusal of NumPy's or the interpreter's wishes, once; None: none. */
+static PyObject *refusal(PyObject *self, PyObject *none) {
+    (void)self, (void)none;
+    char text[sizeof((snug_error *)0)->text];
+    if (py_refusal(text, sizeof text))
+        return PyUnicode_FromString(text);
+    Py_RETURN_NONE;
+}
+
+/* reserve(bytes, n_plans): what the next plans leave of the budget. */
+static PyObject *reserve(PyObject *self, PyObject *args) {
+    (void)self;
+    Py_ssize_t bytes;
+    int n_plans;
+    if (!PyArg_ParseTuple(args, "ni", &bytes, &n_plans) || py_enter() < 0)
+        return NULL;
+    snug_recorder_reserve(py.recorder, (size_t)bytes, n_plans);
+    Py_RETURN_NONE;
+}
+
+/* expect(n): so many slots of each variable come with an optimizer's first update. */
+static PyObject *expect(PyObject *self, PyObject *n_slots) {
+    (void)self;
+    const long n = PyLong_AsLong(n_slots);
+    if ((n == -1 && PyErr_Occurred()) || py_enter() < 0)
+        return NULL;
+    snug_recorder_expect(py.recorder, n < 16 ? (int)n : 16);
+    Py_RETURN_NONE;
+}
+
+/* ask(bytes, what): ResourceExhaustedError where so many more do not fit the budget. */
+static PyObject *ask(PyObject *self, PyObject *args) {
+    (void)self;
+    Py_ssize_t bytes;
+    const char *what;
+    if (!PyArg_ParseTuple(args, "ns", &bytes, &what) || py_ask((size_t)bytes, what) < 0)
+        return NULL;
+    Py_RETURN_NONE;
 }
 
 static PyObject *get_budget(PyObject *self, PyObject *none) {
@@ -460,6 +570,24 @@ static PyObject *set_seed(PyObject *self, PyObject *o) {
     Py_RETURN_NONE;
 }
 
+static PyObject *random_state(PyObject *self, PyObject *none) {
+    (void)self, (void)none;
+    uint64_t seed, n;
+    if (py_enter() < 0)
+        return NULL;
+    snug_recorder_tell_random(py.recorder, &seed, &n);
+    return Py_BuildValue("(KK)", (unsigned long long)seed, (unsigned long long)n);
+}
+
+static PyObject *set_random_state(PyObject *self, PyObject *args) {
+    (void)self;
+    unsigned long long seed, n;
+    if (!PyArg_ParseTuple(args, "KK", &seed, &n) || py_enter() < 0)
+        return NULL;
+    snug_recorder_set_random(py.recorder, seed, n);
+    Py_RETURN_NONE;
+}
+
 static PyObject *draw_key(PyObject *self, PyObject *none) {
     (void)self, (void)none;
     if (py_enter() < 0)
@@ -492,6 +620,13 @@ static PyObject *refuse(PyObject *self, PyObject *args) {
 static PyMethodDef methods[] = {
     {"refuse", refuse, METH_VARARGS, "refuse(n): the n-th request of memory fails, for tests."},
     {"budget", set_budget, METH_O, "Sets the budget: bytes, text or None."},
+    {"read_part", py_read_part, METH_VARARGS, "Bytes of some elements: (tensor, first, n)."},
+    {"open", open_engine, METH_NOARGS, "Makes the engine."},
+    {"reserve", reserve, METH_VARARGS, "reserve(bytes, n_plans): what plans leave."},
+    {"expect", expect, METH_O, "expect(n): slots of each variable that an update will make."},
+    {"ask", ask, METH_VARARGS, "ask(bytes, what): whether so many more fit the budget."},
+    {"guard_arrays", guard_arrays, METH_NOARGS, "NumPy is there now: its arrays ask the budget."},
+    {"refusal", refusal, METH_NOARGS, "What the budget said to NumPy or the interpreter, once."},
     {"parse_budget", parse_budget, METH_O, "Bytes of a budget's text."},
     {"plan", py_plan, METH_VARARGS, "The verdict on a step of a model in a file."},
     {"budget_bytes", get_budget, METH_NOARGS, "The budget in bytes; 0: none."},
@@ -503,6 +638,8 @@ static PyMethodDef methods[] = {
     {"trim", trim, METH_NOARGS, "Gives plans and the arena back."},
     {"seed", set_seed, METH_O, "Starts the random keys anew."},
     {"draw", draw_key, METH_NOARGS, "The next random key."},
+    {"random_state", random_state, METH_NOARGS, "Where the random keys stand: (seed, number)."},
+    {"set_random_state", set_random_state, METH_VARARGS, "Back there."},
     {"is_started", is_started, METH_NOARGS, "Whether the engine is there."},
     {"is_tracing", is_tracing, METH_NOARGS, "Whether a trace is open."},
     {NULL, NULL, 0, NULL},
@@ -574,7 +711,11 @@ static int fill_module(PyObject *module) {
         add_type(module, &py.program, py_make_program_type) < 0 ||
         add_type(module, &py.dataset, py_make_dataset_type) < 0 ||
         add_type(module, &py.iterator, py_make_iterator_type) < 0 ||
-        add_type(module, &py.writer, py_make_writer_type) < 0)
+        add_type(module, &py.writer, py_make_writer_type) < 0 ||
+        add_type(module, &py.whole, py_make_whole_type) < 0 ||
+        add_type(module, &py.tensors, py_make_tensors_type) < 0 ||
+        add_type(module, &py.checkpoint, py_make_checkpoint_type) < 0 ||
+        add_type(module, &py.checkpoint_writer, py_make_checkpoint_writer_type) < 0)
         return -1;
     if (PyModule_AddFunctions(module, py_function_methods) < 0 ||
         PyModule_AddFunctions(module, py_convert_methods) < 0 ||

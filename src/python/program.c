@@ -323,8 +323,11 @@ PyObject *py_data_call(PyObject *self, PyObject *args) {
     snug_data_op *op = n > SNUG_MAX_PARTS ? NULL : make_op(name, dict);
     if (!op)
         return PyErr_Occurred() ? NULL : PyErr_Format(PyExc_ValueError, "%zd parts", n);
-    for (; n_in < n && !bad; n_in += !bad)
-        bad = py_datum(PyList_GetItem(list, n_in), PY_ANY, 1, &in[n_in]) < 0;
+    for (; n_in < n && !bad; n_in += !bad) {
+        PyObject *value = PySequence_GetItem(list, n_in);
+        bad = !value || py_datum(value, PY_ANY, 1, &in[n_in]) < 0;
+        Py_XDECREF(value);
+    }
     if (!bad) {
         const uint64_t key = (uint64_t)snug_recorder_draw(py.recorder);
         PyThreadState *me = PyEval_SaveThread();

@@ -12,6 +12,7 @@
  *     program.c   functions that pipelines repeat    dataset.c pipelines and their iterators
  *     datum.c     Python values as parts of elements, and back   files.c  records, folders
  *     device.c    the GPU: opening it, its memory
+ *     allocators.c what NumPy and the interpreter allocate
  *
  * Invariants: (1) the limited API of CPython 3.11 only, NumPy through the buffer protocol alone;
  * (2) functions that give a pointer or an int give NULL or -1 with a Python exception set; (3) the
@@ -47,7 +48,8 @@ typedef struct py_variable {
 /* One per process: number slots get no module, and the limited API of 3.11 cannot find one from a
  * subclass. The module refuses a second interpreter. */
 typedef struct {
-    PyTypeObject *tensor, *variable, *tape, *trace, *program, *dataset, *iterator, *writer;
+    PyTypeObject *tensor, *variable, *tape, *trace, *program, *dataset, *iterator, *writer, *whole,
+        *tensors, *checkpoint, *checkpoint_writer;
     PyObject *dtype_class; /* snug._types.DType */
     PyObject *dtypes[SNUG_N_DTYPES];
     PyObject *string;        /* tf.string */
@@ -65,6 +67,7 @@ typedef struct {
     snug_recorder *recorder;
     PyThreadState *runner; /* of the thread whose plan runs; its GIL is given up */
     unsigned long running; /* id of that thread, 0: none */
+    unsigned long forking; /* id of a thread that is about to fork, 0: none; others begin nothing */
     double asked;          /* when signals were looked at */
     int counts_names;      /* a name that holds an object counts as a reference to it */
     int indexing;          /* a key is being read */
@@ -72,7 +75,7 @@ typedef struct {
     uint64_t n_threads;    /* ids given so far */
     struct py_gone *gone;
     struct py_dropped *dropped;
-    py_tensor *spare; /* a freed object to be used again, or NULL */
+    py_tensor *spare;                   /* a freed object to be used again, or NULL */
     PyObject *variables;                /* {address: weak reference}: one object per variable */
     PyObject *codes;                    /* code objects that sites refer to */
     int (*lasti)(PyObject *frame);      /* PyFrame_GetLasti where the interpreter has it */
@@ -80,6 +83,7 @@ typedef struct {
     char device[16];                    /* that Python has chosen; "": none */
     size_t device_budget;               /* of the card's memory; 0: none */
     char wish[32], host_wish[32];       /* budgets for an engine that is not made yet; "": none */
+    int guarded;                        /* NumPy and the interpreter ask for what they allocate */
     int exact;                          /* f32 products in f32 */
     int checks;                         /* results of functions must be finite */
     char folder[512];                   /* of Snug's Python files, with the last slash */
@@ -145,6 +149,7 @@ PyObject *py_tensor_new(snug_tensor *t); /* takes the hold, also on failure */
 PyObject *py_numpy(snug_tensor *t);
 PyObject *py_empty_array(const snug_type *type);
 int py_read(snug_tensor *t, void *to, size_t bytes); /* Peek in a trace */
+PyObject *py_read_part(PyObject *module, PyObject *args);
 extern PyType_Slot py_number_slots[];
 PyTypeObject *py_make_tensor_type(PyObject *module);
 PyTypeObject *py_make_variable_type(PyObject *module);
@@ -187,6 +192,12 @@ PyTypeObject *py_make_program_type(PyObject *module);
 PyTypeObject *py_make_dataset_type(PyObject *module);
 PyTypeObject *py_make_iterator_type(PyObject *module);
 PyTypeObject *py_make_writer_type(PyObject *module);
+PyTypeObject *py_make_whole_type(PyObject *module);
+PyTypeObject *py_make_tensors_type(PyObject *module);
+PyTypeObject *py_make_checkpoint_type(PyObject *module); /* checkpoint.c */
+PyTypeObject *py_make_checkpoint_writer_type(PyObject *module);
+/* (name, dtype's name, dims) */
+PyObject *py_named_type(const char *name, const snug_type *type);
 extern PyMethodDef py_dataset_methods[];
 
 /* A value as a part; dtype PY_ANY: its own, PY_TEXT: text. borrow: C-contiguous arrays are not
@@ -207,9 +218,19 @@ void py_release_waiting(void);
 /* For an engine that has just been made; -1 with an exception. */
 int py_open_device(void);
 int py_apply_wishes(void);
+int py_limit_host(size_t bytes); /* 0: no limit; -1: the process is beyond it already */
 int py_has_card(void);
 PyObject *py_device_text(int on_host);
 extern PyMethodDef py_device_methods[];
+
+/* --- allocators.c ----------------------------------------------------------------------------- */
+int py_guard(void);        /* there is a budget */
+int py_guard_arrays(void); /* of this thread; NumPy is there, or will be */
+/* -1 with an exception: so many bytes more do not fit the budget. For what is made outside the
+ * engine for a while. */
+int py_ask(size_t bytes, const char *what);
+/* The newest refusal of NumPy's or the interpreter's wishes, once; 0: none. */
+int py_refusal(char *text, size_t size);
 
 /* --- keras.c ---------------------------------------------------------------------------------- */
 int py_keras_add(PyObject *module);

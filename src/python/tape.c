@@ -148,10 +148,14 @@ static int fill_targets(request *q, PyObject *targets, PyObject *seeds) {
             return -1;
         if (read)
             q->to_drop[q->n_drop++] = read;
-        PyObject *seed = seeds == Py_None ? Py_None : PyList_GetItem(seeds, i);
-        if (seed == Py_None)
+        PyObject *seed =
+            seeds == Py_None ? Py_NewRef(Py_None) : PySequence_GetItem(seeds, i); /* held */
+        if (seed && seed != Py_None)
+            q->seeds[i] = py_convert(seed, (int)snug_tensor_type(q->targets[i])->dtype, PY_FOLLOW);
+        const int none = seed == Py_None;
+        Py_XDECREF(seed);
+        if (none)
             continue;
-        q->seeds[i] = py_convert(seed, (int)snug_tensor_type(q->targets[i])->dtype, PY_FOLLOW);
         if (!q->seeds[i])
             return -1;
         q->to_drop[q->n_drop++] = q->seeds[i];

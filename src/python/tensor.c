@@ -108,9 +108,12 @@ PyObject *py_numpy(snug_tensor *t) {
     PyObject *array = py_empty_array(type);
     Py_buffer b;
     if (!array && PyErr_ExceptionMatches(PyExc_MemoryError)) { /* NumPy's own class of it */
+        char said[512];
         PyErr_Clear();
-        return py_error("ResourceExhaustedError",
-                        "there is no memory for an array of this tensor's shape; look at a part");
+        return py_error("ResourceExhaustedError", "%s",
+                        py_refusal(said, sizeof said) ? said
+                                                      : "there is no memory for an array of this "
+                                                        "tensor's shape; look at a part");
     }
     if (!array || PyObject_GetBuffer(array, &b, PyBUF_WRITABLE | PyBUF_FORMAT | PyBUF_ND) < 0) {
         Py_XDECREF(array);
@@ -530,6 +533,37 @@ static PyMethodDef methods[] = {
     {"__reduce__", reduce, METH_NOARGS, NULL},
     {NULL, NULL, 0, NULL},
 };
+
+/* read_part(tensor or variable, first, n): the bytes of n elements. */
+PyObject *py_read_part(PyObject *module, PyObject *args) {
+    (void)module;
+    PyObject *o, *bytes = NULL;
+    long long first, n;
+    char *to;
+    Py_ssize_t size;
+    snug_error err;
+    snug_tensor *read = NULL, *t;
+    if (!PyArg_ParseTuple(args, "OLL", &o, &first, &n) || py_enter() < 0 ||
+        !(t = py_lend(o, &read)))
+        return NULL;
+    const size_t element = snug_dtype_bytes(snug_tensor_type(t)->dtype);
+    if (has_no_value(t))
+        no_value();
+    else if (n >= 0 && n < PY_SSIZE_T_MAX / 8)
+        bytes = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)element * (Py_ssize_t)n);
+    else
+        PyErr_SetString(PyExc_ValueError, "so many elements are in no tensor");
+    if (bytes) {
+        py_mark_site();
+        PyBytes_AsStringAndSize(bytes, &to, &size);
+        if (snug_tensor_read_part(t, first, n, to, &err) != SNUG_OK) {
+            Py_CLEAR(bytes);
+            py_raise(&err);
+        }
+    }
+    py_drop(read);
+    return bytes;
+}
 
 /* --- as a sequence ---------------------------------------------------------------------------- */
 static Py_ssize_t length(PyObject *self) {

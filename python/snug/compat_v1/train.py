@@ -1,7 +1,8 @@
 """tf.compat.v1.train: optimizers over graphs, decays, the global step."""
 import os
 
-from snug import _C, _graph
+from snug import _C, _archives, _graph
+from snug._files import _whole
 from snug._lazy import tf
 
 
@@ -203,14 +204,16 @@ class Saver:
             step = sess.run(global_step) if isinstance(global_step, _graph.Symbolic) else global_step
             save_path = f"{save_path}-{int(step)}"
         os.makedirs(os.path.dirname(save_path) or ".", exist_ok=True)
-        np.savez(save_path + ".npz", **dict(zip(self.variables, sess.run(list(self.variables.values())))))
+        values = dict(zip(self.variables, sess.run(list(self.variables.values()))))
+        with _whole(save_path + ".npz") as part, open(part, "wb") as file:
+            np.savez(file, **values)
         return save_path
 
     def restore(self, sess, save_path):
-        import numpy as np
-        with np.load(save_path + ".npz") as file:
+        with _archives.Npz(save_path + ".npz", 2 * len(self.variables), packed=False) as file:
+            found = {name: file[name] for name in self.variables}        # all are there before the first is written
             for name, v in self.variables.items():
-                sess._write(v, file[name])
+                sess._write(v, found[name].read())
 
 
 def __getattr__(name):

@@ -1,4 +1,6 @@
 """Batches for fit, evaluate and predict: from arrays, tensors, generators, PyDatasets and anything that can be iterated."""
+import math
+
 from snug import _C, _nest
 
 
@@ -72,7 +74,7 @@ class Arrays:
         if _C.is_tensor(a):
             from snug._lazy import tf
             return _floats(tf.gather(a, np.asarray(order[first:end])))
-        return _floats(a[order[first:end]])
+        return _floats(_C.adopt(a[order[first:end]]))        # rows picked from an array are nobody else's
 
     def _part(self, first, order):
         cut = lambda a: self._cut(a, first, order)
@@ -193,7 +195,9 @@ class Stream:
             self.source.on_epoch_begin()
         stream = self.open if self.open is not None else self._fresh()
         for batch in stream:
-            yield tuple(_convert(b) for b in _triple(batch))
+            made = [tuple(_convert(b) for b in _triple(batch))]
+            batch = None                                     # nobody holds one batch while the next is made
+            yield made.pop()
             n += 1
             if self.steps is not None and n >= self.steps:
                 break
@@ -208,6 +212,22 @@ def _triple(batch):
         parts = tuple(batch)
         return (parts + (None, None, None))[:3] if len(parts) <= 3 else parts[:3]
     return batch, None, None
+
+
+def counted(batches):
+    """enumerate, but it lets go of a batch before the next is made."""
+    source, i = iter(batches), 0
+    while True:
+        batch = [next(source, None)]
+        if batch[0] is None:
+            return
+        yield i, batch.pop()
+        i += 1
+
+
+def size(batch):
+    """Bytes of a batch's tensors."""
+    return sum(math.prod(t.shape) * t.dtype.size for t in _nest.flatten(batch) if isinstance(t, _C.Tensor))
 
 
 def _convert(value):

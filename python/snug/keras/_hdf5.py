@@ -1,7 +1,17 @@
 """HDF5, as much of it as model files need: groups with attributes of text and contiguous arrays, superblock 0, as h5py writes them by default.
 
-A file is a tree of dicts with arrays as leaves; a Group is a dict with attributes, each a text or a list of texts. Bytes of arrays go from and to the file directly. Reading trusts nothing:
-addresses and sizes are checked against the file, and whatever is not plain raises ValueError."""
+What is written is a tree of dicts with arrays as leaves; a Group is a dict with attributes, each a text or a list of texts. Reading is lazy: a
+Found is a group whose members are looked up when they are asked for, an Array has a shape and reads its bytes when it is told to.
+
+    with opened("m.weights.h5") as tree:
+        tree["layers"]["dense"]["vars"]["0"].read()
+
+Reading trusts nothing: addresses and sizes are checked against the file; what is read besides arrays is limited by the size of the file, since a
+sound file has each of its bytes once; and whatever is not plain raises ValueError. A file whose groups lead back to themselves, or that has one
+object under many names, costs what is asked of it and no more."""
+import collections.abc
+import contextlib
+import math
 import os
 import struct
 
@@ -51,11 +61,12 @@ class _Writer:
         return self.put(self.place(len(head) + len(body)), head + body)
 
     def array(self, a):
-        import numpy as np
-        a = np.ascontiguousarray(a) if a.ndim else np.asarray(a)
+        from snug._files import pieces
         at = self.place(a.nbytes) if a.nbytes else UNDEFINED
         if a.nbytes:
-            self.put(at, a.astype(a.dtype.newbyteorder("<"), copy=False).tobytes())
+            self.file.seek(at)
+            for piece in a.pieces() if hasattr(a, "pieces") else pieces(a):
+                self.file.write(piece)
         space = struct.pack("<BBBBI", 1, a.ndim, 0, 0, 0) + struct.pack(f"<{a.ndim}Q", *a.shape)
         return self.header([(1, space), (3, _type_of(a.dtype)), (5, bytes([2, 2, 2, 0])), (8, struct.pack("<BBQQ", 3, 1, at, a.nbytes))])
 
@@ -135,33 +146,125 @@ def write(path, tree):
 
 
 # --- reading --------------------------------------------------------------------------------------------
+MESSAGE_BYTES = 1 << 20           # of one object's header
+NAME_BYTES = 6 << 20              # of the names in groups that were looked into, with what Python needs for each
+EXPECTED_BYTES = 1000             # more for each variable that the model has: its layer's group and that one's
+TEXT_BYTES = 32 << 20             # of attributes
+_NAME_COST = 160
+
+
+class Array:
+    """An array of a file: shape and dtype; read() gives it."""
+
+    def __init__(self, reader, address, shape, dtype):
+        self._reader, self._address, self.shape, self.dtype = reader, address, shape, dtype
+        self.ndim, self.nbytes = len(shape), math.prod(shape) * dtype.itemsize
+
+    def read(self):
+        import numpy as np
+        made = np.empty(self.nbytes // self.dtype.itemsize, self.dtype)
+        if made.size:
+            self._reader.fill(self._address, made.view("u1"))
+        return made.reshape(self.shape)
+
+    def __array__(self, dtype=None, copy=None):
+        made = self.read()
+        return made if dtype is None else made.astype(dtype)
+
+
+class Found(collections.abc.Mapping):
+    """A group of a file. Its members are listed when the first is asked for; an object that is neither group nor array is an empty group."""
+
+    def __init__(self, reader, messages=(), depth=0):
+        self._reader, self._messages, self._depth = reader, messages, depth
+        self._members, self._attributes, self._made = None, None, {}
+
+    def expect(self, n):
+        """A model of so many variables is looked for here."""
+        self._reader.names += EXPECTED_BYTES * n
+
+    def _list(self):
+        if self._members is None:
+            table = dict(self._messages).get(0x11)
+            self._members = {} if table is None else self._reader.members(*self._reader.two(table))
+        return self._members
+
+    def __getitem__(self, name):
+        if name not in self._made:
+            found = self._reader.read(self._list()[name], self._depth + 1)
+            if isinstance(found, Array):
+                return found
+            self._made[name] = found            # groups are looked into again and again, arrays once
+        return self._made[name]
+
+    def __iter__(self):
+        return iter(self._list())
+
+    def __len__(self):
+        return len(self._list())
+
+    @property
+    def attributes(self):
+        if self._attributes is None:
+            found = (self._reader.attribute(data) for kind, data in self._messages if kind == 0x0c)
+            self._attributes = dict(filter(None, found))
+        return self._attributes
+
+
 class _Reader:
-    def __init__(self, path):
-        self.path, self.size = path, os.path.getsize(path)
-        self.file = open(path, "rb")
+    """Part of a file, from `first` on and `size` long, which is an HDF5 file."""
+
+    def __init__(self, handle, path, first, size):
+        self.handle, self.path, self.first, self.size = handle, path, first, size
+        self.left, self.names, self.texts = 4 * size + (1 << 16), NAME_BYTES, min(TEXT_BYTES, size)
+        self._heap = None, {}
 
     def wrong(self, why):
         return ValueError(f"'{self.path}': {why}")
 
     def at(self, address, n):
+        """Bytes of the structure: how many are read in all is limited."""
         if address < 0 or n < 0 or address + n > self.size:
             raise self.wrong(f"{n} bytes at {address} are beyond its {self.size}: cut off or damaged")
-        self.file.seek(address)
-        return self.file.read(n)
+        self.left -= n
+        if self.left < 0:
+            raise self.wrong(f"its objects lie over each other: more is read than its {self.size} bytes")
+        found = os.pread(self.handle, n, self.first + address)
+        if len(found) != n:
+            raise self.wrong(f"{n} bytes at {address} cannot be read: cut off")
+        return found
+
+    def fill(self, address, to):
+        if address < 0 or address + len(to) > self.size:
+            raise self.wrong(f"{len(to)} bytes at {address} are beyond its {self.size}: cut off or damaged")
+        to = memoryview(to)
+        while len(to):
+            n = os.preadv(self.handle, [to[:1 << 30]], self.first + address)
+            if n <= 0:
+                raise self.wrong(f"{len(to)} bytes at {address} cannot be read: cut off")
+            to, address = to[n:], address + n
 
     def unpack(self, form, address):
         return struct.unpack(form, self.at(address, struct.calcsize(form)))
+
+    def two(self, raw):
+        if len(raw) < 16:
+            raise self.wrong("a group has no place")
+        return struct.unpack("<QQ", raw[:16])
 
     def messages(self, address):
         """(type, data) of an object's header, its continuations included."""
         version, _, count, _, length = self.unpack("<BBHII", address)
         if version != 1:
             raise self.wrong("its objects are of a newer HDF5 format; save it with h5py's default libver")
-        blocks, found = [(address + 16, length)], []
+        blocks, found, room = [(address + 16, length)], [], MESSAGE_BYTES
         while blocks and len(found) < count:
             at, left = blocks.pop(0)
             while left >= 8 and len(found) < count:
                 kind, size = self.unpack("<HH", at)
+                room -= size
+                if room < 0:
+                    raise self.wrong(f"an object's header has more than {MESSAGE_BYTES} bytes")
                 data = self.at(at + 8, size)
                 found.append((kind, data))
                 if kind == 0x10 and size >= 16:
@@ -170,25 +273,43 @@ class _Reader:
         return found
 
     def read(self, address, depth=0):
-        """An array, or a group as a dict."""
+        """An array, or a group."""
         if depth > 64:
             raise self.wrong("its groups are nested too deep")
-        found = self.messages(address)
-        messages = dict(found)
-        if 0x11 in messages:
-            index, heap = struct.unpack("<QQ", messages[0x11][:16])
+        try:
+            found = self.messages(address)
+            messages = dict(found)
+            if 0x11 not in messages and 1 in messages and 3 in messages and 8 in messages:
+                return self.array(messages)
+            return Found(self, found, depth)
+        except (struct.error, IndexError, OverflowError):
+            raise self.wrong("it is damaged") from None
+
+    def members(self, index, heap):
+        """{name: address} of a group."""
+        try:
             if self.at(heap, 4) != b"HEAP":
                 raise self.wrong("a group has no names")
             names, = self.unpack("<Q", heap + 24)
-            made = Group((self.name(names + offset), self.read(header, depth + 1)) for offset, header in self.entries(index, 0))
-            made.attributes = dict(filter(None, (self.attribute(data) for kind, data in found if kind == 0x0c)))
+            made, seen = {}, set()
+            for offset, header in self.entries(index, 0, seen):
+                name = self.name(names + offset)
+                self.names -= len(name) + _NAME_COST
+                if self.names < 0:
+                    raise self.wrong(f"it has more names than a model of that size: {NAME_BYTES >> 20} MiB, and {EXPECTED_BYTES} bytes for each variable")
+                made[name] = header
             return made
-        if 1 in messages and 3 in messages and 8 in messages:
-            return self.array(messages)
-        return {}
+        except (struct.error, IndexError, OverflowError):
+            raise self.wrong("a group is damaged") from None
 
     def attribute(self, data):
         """(name, text or list of texts); None where it is neither."""
+        try:
+            return self._attribute(data)
+        except (struct.error, IndexError, OverflowError, UnicodeError):
+            raise self.wrong("an attribute is damaged") from None
+
+    def _attribute(self, data):
         version, _, *sizes = struct.unpack("<BBHHH", data[:8])
         at, parts = 8 + (version == 3), []
         for size in sizes:
@@ -209,26 +330,41 @@ class _Reader:
 
     def text(self, length, heap, index):
         """One of a heap's texts."""
+        if self._heap[0] != heap:
+            self._heap = heap, self.heap(heap)
+        at, size = self._heap[1].get(index, (0, -1))
+        if length > size:
+            raise self.wrong("an attribute's text is missing")
+        self.texts -= length
+        if self.texts < 0:
+            raise self.wrong(f"its attributes have more than {min(TEXT_BYTES, self.size)} bytes")
+        return self.at(at, length).decode("utf-8", "replace")
+
+    def heap(self, heap):
+        """{number: (place, size)} of the texts in a heap."""
         if self.at(heap, 4) != b"GCOL":
             raise self.wrong("an attribute has no text")
-        end, at = heap + self.unpack("<Q", heap + 8)[0], heap + 16
-        while at + 16 <= end:
+        end, at, found = heap + self.unpack("<Q", heap + 8)[0], heap + 16, {}
+        while at + 16 <= end and len(found) < 1 << 16:
             number, _, _, size = self.unpack("<HHIQ", at)
-            if number == index and length <= size:
-                return self.at(at + 16, length).decode("utf-8", "replace")
             if not number:
                 break
+            found.setdefault(number, (at + 16, size))
             at += 16 + size + -size % 8
-        raise self.wrong("an attribute's text is missing")
+        return found
 
     def name(self, at):
-        raw = self.at(at, min(256, self.size - at))
+        raw = self.at(at, min(64, max(0, self.size - at)))
+        raw = raw if b"\0" in raw else self.at(at, min(1024, max(0, self.size - at)))
         if b"\0" not in raw:
             raise self.wrong("a name has no end")
         return raw[:raw.index(b"\0")].decode("utf-8", "replace")
 
-    def entries(self, address, depth):
-        """(offset of the name, header) of all members under a tree node or leaf."""
+    def entries(self, address, depth, seen):
+        """(offset of the name, header) of all members under a tree node or leaf, each of which is met once."""
+        if address in seen:
+            raise self.wrong("a group's index leads back to itself")
+        seen.add(address)
         mark = self.at(address, 4)
         if mark == b"SNOD":
             count, = self.unpack("<H", address + 6)
@@ -238,7 +374,7 @@ class _Reader:
             count, = self.unpack("<H", address + 6)
             for i in range(count):
                 child, = self.unpack("<Q", address + 24 + 8 + 16 * i)
-                yield from self.entries(child, depth + 1)
+                yield from self.entries(child, depth + 1, seen)
         else:
             raise self.wrong("a group's index is damaged")
 
@@ -246,6 +382,8 @@ class _Reader:
         import numpy as np
         space, kind, layout = messages[1], messages[3], messages[8]
         rank, skip = space[1], 8 if space[0] == 1 else 4
+        if rank > 32:
+            raise self.wrong(f"an array has {rank} axes")
         shape = struct.unpack(f"<{rank}Q", space[skip:skip + 8 * rank])
         size, = struct.unpack("<I", kind[4:8])
         form = {1: "f", 0: "i" if kind[1] & 8 else "u"}.get(kind[0] & 15)
@@ -254,24 +392,38 @@ class _Reader:
         if layout[0] != 3 or layout[1] != 1:
             raise self.wrong("it has arrays in chunks or compressed; weight files have plain ones")
         at, n = struct.unpack("<QQ", layout[2:18])
-        count = 1
-        for d in shape:
-            count *= d
-        if count * size > self.size or (count and n < count * size):
+        count = math.prod(shape)
+        if max(shape, default=0) >= 1 << 62 or count * size > self.size or (count and (n < count * size or at + n > self.size)):
             raise self.wrong(f"an array of shape {shape} does not fit into it")
-        data = self.at(at, count * size) if count else b""
-        return np.frombuffer(data, np.dtype(f"<{form}{size}")).reshape(shape)
+        return Array(self, at, shape, np.dtype(f"<{form}{size}"))
 
 
-def read(path):
-    """The tree of a file."""
-    r = _Reader(path)
-    with r.file:
+@contextlib.contextmanager
+def opened(path, first=0, size=None, file=None):
+    """The tree of a file, or of a part of it; file: one that is open already, which stays so."""
+    with contextlib.nullcontext(file) if file is not None else open(path, "rb") as source:
+        handle = source.fileno()
+        r = _Reader(handle, path, first, os.fstat(handle).st_size if size is None else size)
         if r.size < 96 or r.at(0, 8) != MAGIC:
             raise r.wrong("it is no HDF5 file")
         if r.at(8, 1) != b"\0" or r.at(13, 2) != b"\x08\x08":
             raise r.wrong("it is of a newer HDF5 format; save it with h5py's default libver")
-        try:
-            return r.read(r.unpack("<Q", 64)[0])
-        except (struct.error, IndexError):
-            raise r.wrong("it is damaged") from None
+        yield r.read(r.unpack("<Q", 64)[0])
+
+
+def _all(found, path, seen):
+    """All below a group as a Group, arrays read; each object once."""
+    made = Group(**found.attributes) if found.attributes else Group()
+    for name, address in found._list().items():
+        if address in seen:
+            raise ValueError(f"'{path}': one of its objects has two names")
+        seen.add(address)
+        member = found._reader.read(address, found._depth + 1)
+        made[name] = member.read() if isinstance(member, Array) else _all(member, path, seen)
+    return made
+
+
+def read(path):
+    """The whole tree of a file, with its arrays."""
+    with opened(path) as tree:
+        return tree.read() if isinstance(tree, Array) else _all(tree, path, set())

@@ -233,6 +233,8 @@ class Layer:
                 raise ValueError(f"Layer {self.name} weight shape {tuple(v.shape)} is not compatible with provided weight shape"
                                  f" {shape}.")
             v.assign(value)
+            if not _C.is_tracing():
+                _C.boundary()          # each array is let go before the next one is copied
 
     def count_params(self):
         if not self.built:
@@ -481,7 +483,8 @@ class Layer:
             self.build(config["input_shape"])
 
     def __deepcopy__(self, memo):
-        memo[id(self)] = made = type(self).from_config(self.get_config())
+        from snug.keras import _serial
+        memo[id(self)] = made = _serial.copy_of(self)
         _build_like(made, self)
         made.set_weights(self.get_weights())
         return made

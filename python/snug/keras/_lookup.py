@@ -216,6 +216,14 @@ class _Lookup(Layer):
                 "mask_token": self.mask_token, "oov_token": self.oov_token, "vocabulary": list(self._tokens) or None,
                 "invert": self.invert, "output_mode": self.output_mode, "pad_to_max_tokens": self.pad_to_max_tokens}
 
+    @classmethod
+    def from_config(cls, config):
+        from snug.keras import _serial
+        if isinstance(config.get("vocabulary"), str) and not _serial.is_trusted():
+            raise ValueError(f"Requested the loading of a vocabulary file that is no part of the model: {config['vocabulary']!r}. If you trust"
+                             " the source of the artifact, pass `safe_mode=False` to the loading function.")
+        return super().from_config(config)
+
 
 class StringLookup(_Lookup):
     def __init__(self, max_tokens=None, num_oov_indices=1, mask_token=None, oov_token="[UNK]", vocabulary=None, idf_weights=None,

@@ -1,4 +1,5 @@
 """Model, Functional and Sequential: layers put together. What training does with them is in _training."""
+import collections
 import json
 
 from snug import _C, _nest
@@ -95,9 +96,11 @@ class Model(Trainer, Layer):
         _saved.export(self, filepath, verbose)
 
     def __reduce__(self):
-        """A copy, or what pickle keeps, is what a .keras file holds."""
+        """A copy, or what pickle keeps, is what a .keras file holds, and the user's classes and functions that it names."""
         from snug.keras import _saving
-        return _saving.from_bytes, (_saving.to_bytes(self),)
+        with _serial.collecting() as found:
+            data = _saving.to_bytes(self)
+        return _saving.from_bytes, (data, found)
 
     def __deepcopy__(self, memo):
         make, args = self.__reduce__()
@@ -358,12 +361,17 @@ def _fit(x, t, any_size, words):
     return x
 
 
+class _Later(Exception):
+    """A result of a layer that was not called yet: its name, and which of its calls."""
+
+
 def _from_config(config, custom_objects=None):
     layers, made = {}, {}
     for row in config["layers"]:
         layers[row["name"]] = _operations.deserialize(row) or _serial.deserialize_keras_object(row, custom_objects)
         layers[row["name"]].name = row["name"]
-    waiting = [(row["name"], k, call) for row in config["layers"] for k, call in enumerate(row.get("inbound_nodes", []))]
+    ready = collections.deque((row["name"], k, call) for row in config["layers"] for k, call in enumerate(row.get("inbound_nodes", [])))
+    waiting = {}                # {(layer, call): what needs its result}
     for row in config["layers"]:
         if row["class_name"] == "InputLayer":
             made[(row["name"], 0)] = [layers[row["name"]].output]
@@ -371,6 +379,8 @@ def _from_config(config, custom_objects=None):
     def look(value):
         if isinstance(value, dict) and value.get("class_name") == "__keras_tensor__":
             name, k, i = value["config"]["keras_history"]
+            if (name, k) not in made:
+                raise _Later(name, k)
             return made[(name, k)][i]
         if isinstance(value, dict) and value.get("class_name") == "__tuple__":
             return tuple(look(v) for v in value["items"])
@@ -381,18 +391,17 @@ def _from_config(config, custom_objects=None):
         if isinstance(value, dict):
             return {k: look(v) for k, v in value.items()}
         return value
-    while waiting:
-        left = []
-        for name, k, call in waiting:
-            try:
-                args, kwargs = [look(a) for a in call["args"]], {key: look(v) for key, v in call["kwargs"].items()}
-            except KeyError:
-                left.append((name, k, call))
-                continue
-            made[(name, k)] = _nest.flatten(layers[name](*args, **kwargs))
-        if len(left) == len(waiting):
-            raise ValueError("the configuration's layers do not connect")
-        waiting = left
+    while ready:
+        name, k, call = ready.popleft()
+        try:
+            args, kwargs = [look(a) for a in call["args"]], {key: look(v) for key, v in call["kwargs"].items()}
+        except _Later as later:
+            waiting.setdefault(later.args, []).append((name, k, call))
+            continue
+        made[(name, k)] = _nest.flatten(layers[name](*args, **kwargs))
+        ready.extend(waiting.pop((name, k), ()))
+    if waiting:
+        raise ValueError("the configuration's layers do not connect")
 
     def ends(value):
         if isinstance(value, dict):
@@ -528,7 +537,8 @@ class Sequential(Model):
     def from_config(cls, config, custom_objects=None):
         model = cls(name=config.get("name"))
         for row in config["layers"]:
-            model.add(_serial.deserialize_keras_object(row, custom_objects))
+            model.add(_serial.deserialize_keras_object(row, custom_objects), rebuild=False)
+        model._try_build()             # once: a rebuild for each layer is work that grows with their square
         if model._functional is None and config.get("build_input_shape"):
             model.build(config["build_input_shape"])
         return model
@@ -539,10 +549,14 @@ class Sequential(Model):
 
 
 def model_from_json(text, custom_objects=None):
-    return model_from_config(json.loads(text), custom_objects)
+    from snug._files import damaged, parse_json
+    with damaged("the JSON text"):
+        return model_from_config(parse_json(text), custom_objects)
 
 
 def model_from_config(config, custom_objects=None):
+    if not isinstance(config, dict) or "class_name" not in config:
+        raise ValueError("the configuration names no class: it is none of a model")
     model = _serial.deserialize_keras_object(config, custom_objects)
     if config.get("compile_config"):
         with _serial.custom_object_scope(custom_objects):
@@ -556,8 +570,7 @@ def clone_model(model, input_tensors=None, clone_function=None, call_function=No
         for layer in model._stack:
             new.add(layer if type(layer).__name__ == "InputLayer" else clone_function(layer))
         return new
-    own = {type(layer).__name__: type(layer) for layer in model._with_inner() if not type(layer).__module__.startswith("snug.")}
-    return type(model).from_config(model.get_config(), own)
+    return _serial.copy_of(model)
 
 
 def load_model(filepath, custom_objects=None, compile=True, safe_mode=True):

@@ -68,15 +68,16 @@ def look(value):
 
 def deserialize(row):
     """The function of a row, or None where it is no function's."""
-    if not (row.get("module") or "").startswith("keras.src.ops"):
+    if not str(row.get("module") or "").startswith("keras.src.ops"):
         return None
-    word, settings = snake(row["class_name"]), dict(row["config"])
+    word, settings = snake(str(row["class_name"])), dict(row["config"])
     name = settings.pop("name", None)
     function = _OPERATORS.get(word)
     if function is None:
         from snug.keras import ops
-        home = ops.image if ".image" in row["module"] else ops
-        function = getattr(home, word)
+        function = ops.named(word, image=".image" in row["module"])
+        if function is None:
+            raise ValueError(f"the configuration names a function keras.ops.{word}, which Snug does not have")
     if word == "get_item":
         function = lambda x, key: x[tuple(key) if isinstance(key, list) else key]
     if "newshape" in settings or "axes" in settings:

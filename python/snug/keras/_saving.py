@@ -1,10 +1,12 @@
 """Models in files: weights as .weights.h5 (Keras' own), .npz (by position and path) and .safetensors; whole models as .keras, which is
 a zip of metadata.json, config.json and model.weights.h5."""
+import contextlib
 import json
 import os
 import struct
 
-from snug._files import _whole
+from snug import _archives, _C
+from snug._files import JSON_BYTES, _whole, assign_all, damaged, parse_json, pieces, stored
 
 
 def _kind(path):
@@ -115,25 +117,20 @@ def with_own(model, method):
 
 
 def _write_h5(path, groups, model):
-    import numpy as np
     from snug.keras import _hdf5
-    tree, groups = {}, dict(groups)
-    for above, layer in with_own(model, "save_own_variables").items():
-        store = groups[above + "vars"] = {}
-        layer.save_own_variables(store)
-    for group, variables in groups.items():
+    tree = {}
+    for group, named in _named_groups(groups, model).items():
         at = tree
         for word in group.split("/"):
             at = at.setdefault(word, {})
-        named = variables if isinstance(variables, dict) else dict(enumerate(variables))
-        at.update({str(k): v.numpy() if hasattr(v, "numpy") else np.asarray(v) for k, v in named.items()})
+        at.update({str(k): stored(v) for k, v in named.items()})
     _hdf5.write(path, tree)
 
 
 def _group_of(tree, group):
     for word in group.split("/"):
-        tree = tree.get(word, {}) if isinstance(tree, dict) else {}
-    return tree if isinstance(tree, dict) else {}
+        tree = tree.get(word, {}) if hasattr(tree, "keys") else {}
+    return tree if hasattr(tree, "keys") else {}
 
 
 def _in_order(tree, path, model):
@@ -153,27 +150,42 @@ def _in_order(tree, path, model):
 
 
 def save_weights(model, path, overwrite=True):
-    import numpy as np
     kind, path = _kind(path), str(path)
     if not overwrite and os.path.exists(path):
         raise ValueError(f"'{path}' exists; give overwrite=True")
-    arrays = {} if kind == "h5" else {name: v.numpy() for name, v in zip(_names(model), model.weights)}
+    arrays = {} if kind == "h5" else {name: stored(v) for name, v in zip(_names(model), model.weights)}
     with _whole(path) as part:
         if kind == "h5":
             _write_h5(part, _groups(model), model)
         elif kind == "npz":
             with open(part, "wb") as file:
-                np.savez(file, **arrays)
+                _write_npz(file, arrays)
         else:
             _write_safetensors(part, arrays)
 
 
-_DTYPES = {"float32": "F32", "float64": "F64", "int32": "I32", "int64": "I64", "bool": "BOOL", "uint8": "U8", "int8": "I8"}
+_DTYPES = {"float32": "F32", "float64": "F64", "float16": "F16", "int32": "I32", "int64": "I64", "bool": "BOOL", "uint8": "U8", "int8": "I8",
+           "int16": "I16", "uint16": "U16", "uint32": "U32", "uint64": "U64"}
+
+
+def _write_npz(file, arrays):
+    """As numpy.savez does, a variable's bytes piece by piece."""
+    import zipfile
+    import numpy as np
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED, allowZip64=True) as made:
+        for name, a in arrays.items():
+            with made.open(name + ".npy", "w", force_zip64=True) as member:
+                head = {"descr": np.lib.format.dtype_to_descr(a.dtype), "fortran_order": False, "shape": tuple(a.shape)}
+                np.lib.format.write_array_header_1_0(member, head)
+                for piece in a.pieces() if hasattr(a, "pieces") else pieces(a):
+                    member.write(piece)
 
 
 def _write_safetensors(path, arrays):
     head, at = {}, 0
     for name, a in arrays.items():
+        if a.dtype.name not in _DTYPES:
+            raise ValueError(f"'{name}' is of {a.dtype}, which .safetensors does not hold; save .weights.h5 or .npz")
         head[name] = {"dtype": _DTYPES[a.dtype.name], "shape": list(a.shape), "data_offsets": [at, at + a.nbytes]}
         at += a.nbytes
     text = json.dumps(head).encode()
@@ -181,61 +193,92 @@ def _write_safetensors(path, arrays):
     with open(path, "wb") as file:
         file.write(struct.pack("<Q", len(text)) + text)
         for a in arrays.values():
-            file.write(a.tobytes())
+            for piece in a.pieces() if hasattr(a, "pieces") else pieces(a):
+                file.write(piece)
 
 
-def _read_safetensors(path):
-    import numpy as np
-    back = {v: k for k, v in _DTYPES.items()}
-    with open(path, "rb") as file:
-        n, = struct.unpack("<Q", file.read(8))
-        head = json.loads(file.read(n))
-        out = {}
-        for name, info in head.items():
-            if name == "__metadata__":
-                continue
-            first, end = info["data_offsets"]
-            file.seek(8 + n + first)
-            out[name] = np.frombuffer(file.read(end - first), dtype=back[info["dtype"]]).reshape(info["shape"])
-        return out
+class _Tensors:
+    """A .safetensors file, which the engine checks and reads: entries by name, in the order of their places."""
+
+    def __init__(self, path):
+        self._file = _C.Safetensors(path)
+        self._rows = {name: (i, word, dims) for i, (name, word, dims) in enumerate(self._file.rows())}
+        self.names = list(self._rows)
+
+    def __contains__(self, name):
+        return name in self._rows
+
+    def __getitem__(self, name):
+        return _Tensor(self._file, *self._rows[name])
+
+
+class _Tensor:
+    def __init__(self, file, number, word, shape):
+        self._file, self._number, self._word, self.shape = file, number, word, shape
+
+    def read(self):
+        import numpy as np
+        from snug._types import as_dtype
+        word = "float32" if self._word == "bfloat16" else self._word
+        made = np.empty(self.shape, word)
+        self._file.read(self._number, as_dtype(word), made)
+        return made
+
+
+@contextlib.contextmanager
+def _arrays_of(path, kind, model):
+    """The entries of an .npz or .safetensors file by name."""
+    if kind == "npz":
+        with _archives.Npz(path, 2 * len(model.weights)) as arrays:
+            yield arrays
+        return
+    from snug import errors
+    try:
+        arrays = _Tensors(path)
+    except errors.DataLossError as error:
+        raise ValueError(str(error)) from None
+    yield arrays
 
 
 def load_weights(model, path, skip_mismatch=False):
     if not model.built and not model.weights:
         raise ValueError("You are loading weights into a model that has not yet been built. Try building the model first by calling it on"
                          " some data or by using `build()`.")
-    import numpy as np
-    from snug.keras import _hdf5, _whole_h5
+    from snug.keras import _hdf5
     kind, path = _kind(path), str(path)
     if not os.path.exists(path):
         raise FileNotFoundError(f"No such file: '{path}'")
     if kind == "h5":
-        tree = _hdf5.read(path)
-        older = tree.get("model_weights", tree) if isinstance(tree, _hdf5.Group) else None
-        if not isinstance(older, _hdf5.Group):
-            raise ValueError(f"'{path}': it has no group of weights; give what save or save_weights wrote")
-        if "layer_names" in older.attributes:        # of a whole model, or weights as Keras 2 wrote them
-            return _whole_h5.load_weights(model, older, path, skip_mismatch)
-        arrays = dict(enumerate(_in_order(tree, path, model)))
-    elif kind == "npz":
-        with np.load(path) as file:
-            arrays = {name: file[name] for name in file.files}
-    else:
-        arrays = _read_safetensors(path)
-    names = _names(model)
-    values = [arrays[n] for n in names] if all(n in arrays for n in names) else list(arrays.values())
-    if len(values) != len(names):
-        raise ValueError(f"'{path}' has {len(values)} arrays, the model {len(names)} weights")
-    for above, layer in with_own(model, "load_own_variables").items() if kind == "h5" else ():
-        layer.load_own_variables(_group_of(tree, above + "vars"))
-    for v, value in zip(model.weights, values):
-        if value is None:
-            continue
-        if tuple(v.shape) != tuple(value.shape):
-            if skip_mismatch:
-                continue
-            raise ValueError(f"weight '{v.name}' is {tuple(v.shape)}, in '{path}' it is {tuple(value.shape)}")
-        v.assign(value)
+        with _hdf5.opened(path) as tree:
+            return _load_tree(model, tree, path, skip_mismatch)
+    with _arrays_of(path, kind, model) as arrays:
+        names = _names(model)
+        found = names if all(n in arrays for n in names) else arrays.names
+        if len(found) != len(names):
+            raise ValueError(f"'{path}' has {len(arrays.names)} arrays, the model {len(names)} weights")
+        assign_all([(v, arrays[n]) for v, n in zip(model.weights, found)], path, skip_mismatch)
+
+
+def _load_tree(model, tree, path, skip_mismatch=False):
+    """Weights of an HDF5 file, as Keras 3 or Keras 2 writes them."""
+    from snug.keras import _hdf5, _whole_h5
+    if isinstance(tree, _hdf5.Found):
+        tree.expect(len(model.weights))
+    older = tree.get("model_weights", tree) if isinstance(tree, _hdf5.Found) else None
+    if not isinstance(older, _hdf5.Found):
+        raise ValueError(f"'{path}': it has no group of weights; give what save or save_weights wrote")
+    if "layer_names" in older.attributes:        # of a whole model, or weights as Keras 2 wrote them
+        return _whole_h5.load_weights(model, older, path, skip_mismatch)
+    _load_groups(model, tree, path, skip_mismatch)
+
+
+def _load_groups(model, tree, path, skip_mismatch=False):
+    """Weights of a tree that has them where Keras 3 keeps them."""
+    entries = _in_order(tree, path, model)
+    for above, layer in with_own(model, "load_own_variables").items():
+        store = _group_of(tree, above + "vars")
+        layer.load_own_variables({k: store[k].read() for k in store if hasattr(store[k], "read")})
+    assign_all(zip(model.weights, entries), path, skip_mismatch)
 
 
 # --- whole models ----------------------------------------------------------------------------------------
@@ -260,15 +303,97 @@ def _with_optimizer(model):
     return groups
 
 
-def save_state(model, path):
-    """Weights and the optimizer's variables in one file."""
-    with _whole(path) as part:
-        _write_h5(part, _with_optimizer(model), model)
+_STATE = "state"
+
+
+def _named_groups(groups, model):
+    """{group: {name: variable or array}}, with what layers of the user's keep themselves."""
+    groups = dict(groups)
+    for above, layer in with_own(model, "save_own_variables").items():
+        store = groups[above + "vars"] = {}
+        layer.save_own_variables(store)
+    return {group: values if isinstance(values, dict) else dict(enumerate(values)) for group, values in groups.items()}
+
+
+def save_state(model, path, epoch):
+    """What a fit needs to go on as if it had not stopped, in one checkpoint of the engine's: weights, the optimizer's variables, the epoch, where
+    randomness stands."""
+    import numpy as np
+    from snug._types import as_dtype
+    from snug.keras import _seed
+    groups = _named_groups(_with_optimizer(model), model)
+    groups[_STATE] = {"epoch": np.array([epoch], "int64"), **_seed.state()}
+    writer = _C.CheckpointWriter(path)
+    for group, named in groups.items():
+        for name, value in named.items():
+            value = stored(value)
+            writer.begin(f"{group}/{name}", as_dtype(value.dtype.name), tuple(value.shape))
+            for piece in value.pieces() if hasattr(value, "pieces") else pieces(value):
+                writer.append(piece)
+    writer.commit()
+
+
+class _Kept:
+    """An array of a checkpoint: shape; read() gives it."""
+
+    def __init__(self, file, number, word, shape):
+        self._file, self._number, self._word, self.shape = file, number, word, shape
+
+    def read(self):
+        import numpy as np
+        made = np.empty(self.shape, self._word)
+        self._file.read(self._number, made)
+        return made
+
+
+def _kept(path):
+    """The tree of a checkpoint: dicts with arrays as leaves."""
+    from snug import errors
+    try:
+        file = _C.Checkpoint(path)
+    except errors.DataLossError as error:
+        raise ValueError(str(error)) from None
+    tree = {}
+    for number, (name, word, shape) in enumerate(file.rows()):
+        *groups, last = name.split("/")
+        at = tree
+        for group in groups:
+            at = at.setdefault(group, {}) if isinstance(at, dict) else {}
+        at[last] = _Kept(file, number, word, shape)
+    return tree
 
 
 def load_state(model, path):
-    load_weights(model, path)
-    _load_optimizer(model, path)
+    """Back to where save_state was called; gives the epoch. Another model's file, or a damaged one, changes nothing."""
+    from snug.keras import _seed
+    with damaged(path):
+        tree = _kept(path)
+        state = {name: entry.read() for name, entry in _group_of(tree, _STATE).items()}
+        if {k: a.shape for k, a in state.items()} != {"epoch": (1,), **{k: a.shape for k, a in _seed.state().items()}}:
+            raise ValueError(f"'{path}' is no state of a fit; remove it to begin anew")
+        slots = _optimizer_entries(model, tree, path)
+        _load_groups(model, tree, path)
+        for v, entry in slots:
+            v.assign(entry.read())
+            _C.boundary()
+        _seed.set_state(state)
+        return int(state["epoch"][0])
+
+
+def _optimizer_entries(model, tree, path):
+    """(variable of the optimizer, what the file holds for it): all of them, or none where it had not begun."""
+    entries = _group_of(tree, _OPTIMIZER)
+    if not len(entries) or model.optimizer is None:
+        return []
+    model.optimizer.build(model.trainable_variables)
+    variables = model.optimizer.variables
+    if len(entries) != len(variables) or not all(str(i) in entries for i in range(len(variables))):
+        raise ValueError(f"'{path}' holds {len(entries)} variables of an optimizer, the model's has {len(variables)}: it is of another one")
+    pairs = [(v, entries[str(i)]) for i, v in enumerate(variables)]
+    for v, entry in pairs:
+        if tuple(v.shape) != entry.shape:
+            raise ValueError(f"'{path}': '{v.path}' is {tuple(v.shape)}, in the file it is {entry.shape}")
+    return pairs
 
 
 def save_model(model, path, overwrite=True, include_optimizer=True):
@@ -309,47 +434,62 @@ def _save_assets(model, file):
                     file.write(os.path.join(home, name), f"{_ASSETS}/{above}{inner}")
 
 
-def _load_assets(model, path):
+def _load_assets(model, archive):
+    """Files of layers of the user's, which get a folder of their own; names lead nowhere else, and sizes are what the archive holds unpacked."""
+    import shutil
     import tempfile
-    import zipfile
     wanted = with_own(model, "load_assets")
     if not wanted:
         return
-    with zipfile.ZipFile(path) as file, tempfile.TemporaryDirectory() as folder:
-        for name in file.namelist():
-            if name.startswith(_ASSETS + "/"):
-                file.extract(name, folder)
+    with tempfile.TemporaryDirectory() as folder:
+        for name in archive.names():
+            words = name.split("/")
+            if words[0] != _ASSETS or name.endswith("/"):
+                continue
+            if any(w in ("", ".", "..") or "\\" in w or "\0" in w for w in words):
+                raise ValueError(f"'{archive.path}': the asset '{name}' would lie outside its folder")
+            target = os.path.join(folder, *words)
+            os.makedirs(os.path.dirname(target), exist_ok=True)
+            with archive.open(name, archive.ratio(name)) as source, open(target, "wb") as file:
+                shutil.copyfileobj(source, file, 1 << 18)
         for above, layer in wanted.items():
             layer.load_assets(os.path.join(folder, _ASSETS, *above.split("/")).rstrip(os.sep))
 
 
-def _load_optimizer(model, path):
-    from snug.keras import _hdf5
-    arrays = _group_of(_hdf5.read(path), _OPTIMIZER)
-    if not arrays or model.optimizer is None:
+def _load_optimizer(model, tree):
+    if model.optimizer is None:
         return
     model.optimizer.build(model.trainable_variables)
     variables = model.optimizer.variables
+    if hasattr(tree, "expect"):
+        tree.expect(len(variables))
+    arrays = _group_of(tree, _OPTIMIZER)
     if len(variables) == len(arrays):         # one of another kind starts anew, as Keras' does
         for i, v in enumerate(variables):
             if i != 1 or model.optimizer._schedule is None:
-                v.assign(arrays[str(i)])
+                v.assign(arrays[str(i)].read())
+                _C.boundary()
 
 
-def _unpack(path):
-    """The configuration of a whole model, and its weights in a file beside it, which the caller removes."""
+@contextlib.contextmanager
+def _weights_of(archive, model):
+    """The tree of a whole model's weights: where they lie in the archive, or, packed, in a nameless file beside it, of which no more is unpacked
+    than the model can need."""
     import shutil
     import tempfile
-    import zipfile
-    try:
-        with zipfile.ZipFile(path) as file:
-            config = json.loads(file.read(_CONFIG))
-            handle, weights = tempfile.mkstemp(".weights.h5", dir=os.path.dirname(os.path.abspath(path)))
-            with file.open(_WEIGHTS) as source, os.fdopen(handle, "wb") as target:
-                shutil.copyfileobj(source, target, 1 << 20)
-            return config, weights
-    except (zipfile.BadZipFile, KeyError, ValueError) as error:
-        raise ValueError(f"'{path}' is not a file that Keras wrote as .keras: {error}") from None
+    from snug.keras import _hdf5
+    place = archive.place(_WEIGHTS)
+    if place is not None:
+        with _hdf5.opened(archive.path, *place) as tree:
+            yield tree
+        return
+    bytes_of = sum(stored(v).nbytes for v in model.weights)
+    with tempfile.TemporaryFile(dir=os.path.dirname(os.path.abspath(archive.path))) as file:
+        with archive.open(_WEIGHTS, 8 * bytes_of + (1 << 23)) as source:
+            shutil.copyfileobj(source, file, 1 << 18)
+        file.flush()
+        with _hdf5.opened(archive.path, file=file) as tree:
+            yield tree
 
 
 def load_model(path, custom_objects=None, compile=True, safe_mode=True):
@@ -359,26 +499,45 @@ def load_model(path, custom_objects=None, compile=True, safe_mode=True):
         raise ValueError(f"File not found: filepath={path}. Please ensure the file is an accessible `.keras` zip file.")
     if path.endswith((".h5", ".hdf5")):
         from snug.keras import _whole_h5
-        return _whole_h5.load(path, custom_objects, compile)
+        return _whole_h5.load(path, custom_objects, compile, safe_mode)
     if not path.endswith(".keras"):
         raise ValueError(f"File format not supported: filepath={path}. Keras 3 only supports V3 `.keras` files and legacy H5 format files"
                          " (`.h5` extension). What model.export wrote is read by keras.layers.TFSMLayer or tf.saved_model.load.")
-    config, weights = _unpack(path)
-    try:
+    with _opened(path) as archive, damaged(path):
+        config = _config_of(archive)
         with _serial.custom_object_scope(custom_objects), _serial.trusting(not safe_mode):
             model = _serial.deserialize_keras_object(config)
-            shape = config.get("build_config", {}).get("input_shape")
+            shape = (config.get("build_config") or {}).get("input_shape")
             if not model.built and shape is not None:
                 model.build(tuple(shape) if isinstance(shape, list) else shape)
-            if model.built or model.weights:        # else there was nothing to save
-                load_weights(model, weights)
-            _load_assets(model, path)
-            if compile and config.get("compile_config"):
-                model.compile_from_config(config["compile_config"])
-                _load_optimizer(model, weights)
-    finally:
-        os.remove(weights)
+            has_weights = model.built or bool(model.weights)         # else there was nothing to save
+            with _weights_of(archive, model) if has_weights else contextlib.nullcontext() as tree:
+                if tree is not None:
+                    _load_tree(model, tree, path)
+                _load_assets(model, archive)
+                if compile and config.get("compile_config"):
+                    model.compile_from_config(config["compile_config"])
+                    _load_optimizer(model, {} if tree is None else tree)
     return model
+
+
+def _opened(path):
+    try:
+        return _archives.Archive(path)
+    except ValueError as error:
+        raise ValueError(f"'{path}' is not a file that Keras wrote as .keras: {error}") from None
+
+
+def _config_of(archive):
+    """The configuration of a whole model."""
+    try:
+        config = parse_json(archive.read(_CONFIG, min(JSON_BYTES, archive.ratio(_CONFIG))))
+        archive.info(_WEIGHTS)
+    except ValueError as error:
+        raise ValueError(f"'{archive.path}' is not a file that Keras wrote as .keras: {error}") from None
+    if not isinstance(config.get("class_name"), str) or not isinstance(config.get("config"), dict):
+        raise ValueError(f"'{archive.path}' is not a file that Keras wrote as .keras: its configuration names no class")
+    return config
 
 
 def to_bytes(model):
@@ -391,11 +550,11 @@ def to_bytes(model):
             return file.read()
 
 
-def from_bytes(data):
+def from_bytes(data, custom_objects=None):
     """What to_bytes gave. Lambdas are read, too: pickle trusts its bytes anyway."""
     import tempfile
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "model.keras")
         with open(path, "wb") as file:
             file.write(data)
-        return load_model(path, safe_mode=False)
+        return load_model(path, custom_objects, safe_mode=False)

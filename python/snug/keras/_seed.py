@@ -1,4 +1,4 @@
-"""Randomness of the host: orders of epochs."""
+"""Randomness of the host: orders of epochs; and where all randomness stands, for a fit that goes on."""
 _state = {"generator": None}
 
 
@@ -12,3 +12,19 @@ def generator():
 def set_seed(seed):
     import numpy as np
     _state["generator"] = np.random.RandomState(seed)
+
+
+def state():
+    """{name: array} of where the engine's keys and the host's generator stand."""
+    import numpy as np
+    from snug import _C
+    _, words, place, has_one, one = generator().get_state()
+    return {"engine": np.array(_C.random_state(), "uint64").view("int64"), "words": words.astype("int64"),
+            "place": np.array([place, has_one], "int64"), "one": np.array([one], "float64")}
+
+
+def set_state(arrays):
+    from snug import _C
+    place, has_one = (int(n) for n in arrays["place"])
+    generator().set_state(("MT19937", arrays["words"].astype("uint32"), place, has_one, float(arrays["one"][0])))
+    _C.set_random_state(*(int(n) for n in arrays["engine"].view("uint64")))

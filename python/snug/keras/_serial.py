@@ -1,6 +1,10 @@
-"""Between objects and configurations: what Keras' serialize and deserialize functions do."""
+"""Between objects and configurations: what Keras' serialize and deserialize functions do.
+
+A configuration may come from a file that somebody else wrote. What it names is looked for among registered objects, custom_objects and Keras'
+own names alone; an attribute of a module is never taken because a file names it, and code in a file runs only where the caller trusts it."""
 import ast
 import contextlib
+import contextvars
 import importlib
 import sys
 
@@ -72,6 +76,7 @@ def _function_config(function):
     if name == "<lambda>":
         return _lambda_config(function)
     full = get_registered_name(function)
+    _note(full, function)
     return {"module": function.__module__, "class_name": "function", "config": full, "registered_name": "function"}
 
 
@@ -84,24 +89,55 @@ def _lambda_config(function):
                                                    "defaults": to_config(function.__defaults__), "closure": to_config(closure)}}
 
 
-_trusted = [False]
+_trusted = contextvars.ContextVar("trusted", default=False)       # of this thread's call alone
+_always = [False]                                                 # enable_unsafe_deserialization
+
+
+def is_trusted():
+    return _always[0] or _trusted.get()
 
 
 @contextlib.contextmanager
 def trusting(trusted):
     """Whether code in a file may be run."""
-    before, _trusted[0] = _trusted[0], trusted or _trusted[0]
+    token = _trusted.set(trusted or _trusted.get())
     try:
         yield
     finally:
-        _trusted[0] = before
+        _trusted.reset(token)
+
+
+_met = contextvars.ContextVar("met", default=None)
+
+
+@contextlib.contextmanager
+def collecting():
+    """{name: class or function of the user's} of all that is serialized meanwhile: what a copy in the same program needs."""
+    token = _met.set({})
+    try:
+        yield _met.get()
+    finally:
+        _met.reset(token)
+
+
+def _note(name, value):
+    if _met.get() is not None:
+        _met.get()[name] = value
+
+
+def copy_of(obj, settings=()):
+    """An object as its configuration, with other settings, describes it; classes and functions need not be registered for it."""
+    with collecting() as found:
+        config = {**obj.get_config(), **dict(settings)}
+    with custom_object_scope(found), trusting(True):
+        return type(obj).from_config(config)
 
 
 def _load_lambda(config):
     import base64
     import marshal
     import types
-    if not _trusted[0]:
+    if not is_trusted():
         raise ValueError("Requested the deserialization of a `Lambda` layer whose `function` is a Python lambda. This carries a potential"
                          " risk of arbitrary code execution and thus it is disallowed by default. If you trust the source of the artifact,"
                          " you can override this error by passing `safe_mode=False` to the loading function, or calling"
@@ -121,6 +157,8 @@ def serialize_keras_object(obj):
     module = getattr(type(obj), "_keras_module", "keras." + home[len("snug.keras."):]) if home.startswith("snug.keras.") else home
     registered = None if home.startswith("snug.") else get_registered_name(type(obj))
     module = None if registered and ">" in registered else module
+    if registered:
+        _note(registered if ">" in registered else type(obj).__name__, type(obj))
     out = {"module": module, "class_name": type(obj).__name__, "config": to_config(obj.get_config()), "registered_name": registered}
     built = obj.get_build_config() if hasattr(obj, "get_build_config") else None
     if built is not None:
@@ -134,41 +172,71 @@ _HOMES = ("layers", "_models", "initializers", "regularizers", "constraints", "l
           "schedules", "activations", "_features")
 
 
-def _of_user(module, name):
-    """A class or function of a module of the user's that is loaded."""
-    return getattr(sys.modules.get(module), name, None) if module and not module.startswith("keras") else None
+def _named(name, custom):
+    """What custom_objects, the scope or the registry hold under a name, or under it behind its package; None: nothing."""
+    tables = (custom or {}, _registered, _scope)
+    exact = next((t[name] for t in tables if name in t), None)
+    return exact if exact is not None else next((v for t in tables for k, v in t.items() if k.rpartition(">")[2] == name), None)
+
+
+def _of_keras(name):
+    """A class of Keras' own of that name: one that Snug defines and that a configuration can make."""
+    for home in _HOMES if name.isidentifier() and not name.startswith("_") else ():
+        found = getattr(importlib.import_module("snug.keras." + home), name, None)
+        if isinstance(found, type) and found.__module__.startswith("snug.keras") and hasattr(found, "from_config"):
+            return found
+    return None
+
+
+def _unknown(kind, name):
+    return TypeError(f"Could not locate {kind} '{name}'. Make sure custom classes and functions are decorated with"
+                     " `@keras.saving.register_keras_serializable()`, or given in custom_objects.")
+
+
+def _word(value, what):
+    if not isinstance(value, str):
+        raise ValueError(f"a configuration's {what} is a text, not {value!r}: it is damaged")
+    return value
 
 
 def find_class(name, custom=None):
-    for table in (custom or {}, _registered, _scope):
-        if name in table:
-            return table[name]
-        for key, value in table.items():
-            if key.rpartition(">")[2] == name:
-                return value
-    for home in _HOMES:
-        module = importlib.import_module("snug.keras." + home)
-        found = getattr(module, name, None)
-        if isinstance(found, type):
-            return found
-    raise TypeError(f"Could not locate class '{name}'. Make sure custom classes and functions are decorated with"
-                    " `@keras.saving.register_keras_serializable()`, or given in custom_objects.")
+    name = _word(name, "class_name")
+    found = _named(name, custom) or _of_keras(name)
+    if not isinstance(found, type):
+        raise _unknown("class", name)
+    return found
+
+
+def _class_of(config, custom):
+    """The class of a row, by the name it was registered under, else by its own; Keras' where the row says that it is Keras'."""
+    name, full, module = _word(config["class_name"], "class_name"), config.get("registered_name"), config.get("module")
+    if isinstance(full, str) and ">" in full and isinstance(_named(full, custom), type):
+        return _named(full, custom)
+    given = next((t[name] for t in (custom or {}, _scope) if name in t), None)
+    if given is None and isinstance(module, str) and module.partition(".")[0] == "keras":
+        given = _of_keras(name)
+    return given if isinstance(given, type) else find_class(name, custom)
 
 
 def deserialize_keras_object(config, custom_objects=None, safe_mode=True, **ignored):
+    with trusting(not safe_mode), custom_object_scope(custom_objects) if custom_objects else contextlib.nullcontext():
+        return _deserialized(config, custom_objects)
+
+
+def _deserialized(config, custom_objects):
     if isinstance(config, (list, tuple)):
-        return [deserialize_keras_object(c, custom_objects) for c in config]
+        return [_deserialized(c, custom_objects) for c in config]
     if not isinstance(config, dict) or "class_name" not in config:
         return config
     if config["class_name"] == "__tuple__":
-        return tuple(deserialize_keras_object(c, custom_objects) for c in config["items"])
+        return tuple(_deserialized(c, custom_objects) for c in config["items"])
     if config["class_name"] == "__keras_tensor__":
         return config
     if config["class_name"] == "__lambda__":
         return _load_lambda(config["config"])
     if config["class_name"] == "function":
-        return _of_user(config.get("module"), config["config"]) or find_function(config["config"], custom_objects)
-    cls = _of_user(config.get("module"), config["class_name"]) or find_class(config["class_name"], custom_objects)
+        return find_function(config["config"], custom_objects)
+    cls = _class_of(config, custom_objects)
     inner = config.get("config", {})
     if hasattr(cls, "_from_config_with"):
         return cls._from_config_with(inner, custom_objects)
@@ -180,12 +248,10 @@ def deserialize_keras_object(config, custom_objects=None, safe_mode=True, **igno
 
 
 def find_function(name, custom=None):
-    for table in (custom or {}, _registered, _scope):
-        for key, value in table.items():
-            if name in (key, key.rpartition(">")[2]):
-                return value
-    raise TypeError(f"Could not locate function '{name}'. Make sure custom classes and functions are decorated with"
-                    " `@keras.saving.register_keras_serializable()`, or given in custom_objects.")
+    found = _named(_word(name, "function"), custom)
+    if found is None:
+        raise _unknown("function", name)
+    return found
 
 
 def from_config(value):

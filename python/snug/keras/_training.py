@@ -12,6 +12,7 @@ class Trainer:
     compiled = False
     _loss_tracker = _compile_loss = _compile_metrics = None
     stop_training = False
+    _to_come = None             # what fit will still need when its first step is planned
     run_eagerly = False
     jit_compile = False
     steps_per_execution = 1
@@ -182,13 +183,22 @@ class Trainer:
         self.__dict__["stop_training"] = False
         self.__dict__["_first_epoch"] = initial_epoch       # a callback may set it
         runner.on_train_begin()
+        self.__dict__["_to_come"] = (batches, validation_data is not None, runner) if _C.budget_bytes() else None
+        try:
+            return self._train(batches, steps, epochs, runner, class_weight, validation_freq,
+                               (validation_data, validation_batch_size or batch_size, validation_steps))
+        finally:
+            if _C.budget_bytes():
+                _C.reserve(0, 0)
+
+    def _train(self, batches, steps, epochs, runner, class_weight, validation_freq, validation):
         logs = {}
         for epoch in range(self._first_epoch, epochs):
             self.reset_metrics()
             runner.on_epoch_begin(epoch)
             logs = self._epoch(batches, steps, runner, class_weight)
-            if validation_data is not None and (epoch + 1) % validation_freq == 0:
-                found = self._validate(validation_data, validation_batch_size or batch_size, validation_steps, runner)
+            if validation[0] is not None and (epoch + 1) % validation_freq == 0:
+                found = self._validate(*validation, runner)
                 logs.update({"val_" + k: v for k, v in found.items()})
             runner.on_epoch_end(epoch, logs)
             if self.stop_training:
@@ -200,13 +210,20 @@ class Trainer:
 
     def _epoch(self, batches, steps, runner, class_weight):
         result, n = {}, 0
-        for i, data in enumerate(_data.ahead(batches, steps)):
+        for i, data in _data.counted(_data.ahead(batches, steps)):
             if steps is not None and i >= steps:
                 break
             runner.on_train_batch_begin(i)
             if class_weight:
                 data = _weigh_classes(data, class_weight)
+            first, self.__dict__["_to_come"] = self._to_come, None
+            if first is not None:
+                left = _leave_room(data, *first)
             result = self._step("train_step", data, True)
+            data = None                   # the next batch takes its place
+            if first is not None:
+                runner.book()
+                _C.reserve(left, -1)
             runner.on_train_batch_end(i, _Later(result))
             n = i + 1
             if self.stop_training:
@@ -250,11 +267,12 @@ class Trainer:
         runner.on_test_begin()
         self.reset_metrics()
         result = {}
-        for i, data in enumerate(_data.ahead(batches, steps)):
+        for i, data in _data.counted(_data.ahead(batches, steps)):
             if steps is not None and i >= steps:
                 break
             runner.on_test_batch_begin(i)
             result = self._step("test_step", data, True)
+            data = None
             runner.on_test_batch_end(i, _Later(result))
         logs = self._logs(result)
         runner.on_test_end(logs)
@@ -275,11 +293,12 @@ class Trainer:
                                  epochs=1, steps=steps or batches.steps, model=self)
         runner.on_predict_begin()
         collected = None
-        for i, data in enumerate(_data.ahead(batches, steps)):
+        for i, data in _data.counted(_data.ahead(batches, steps)):
             if steps is not None and i >= steps:
                 break
             runner.on_predict_batch_begin(i)
             result = self._step("predict_step", data)
+            data = None
             arrays = _symbolic._map(lambda t: t.numpy() if _C.is_tensor(t) else np.asarray(t), result)
             runner.on_predict_batch_end(i, {"outputs": arrays})
             if collected is None:
@@ -314,6 +333,29 @@ class Trainer:
     def predict_on_batch(self, x):
         result = self._step("predict_step", (_data._convert(_data._as_arrays(x)), None, None))
         return _symbolic._map(lambda t: t.numpy() if _C.is_tensor(t) else t, result)
+
+
+# --- what a fit will need ---------------------------------------------------------------------------------
+_LOOPS = 2                  # plans of what is read between the steps: metrics, losses
+_INTERPRETER = 1 << 20      # what the interpreter makes in the course of a fit: logs, code of what is called for the first time
+
+
+def _leave_room(batch, batches, validates, runner):
+    """Before the first step is planned: it leaves room for the batch that is made while another one waits to be dropped, for what
+    callbacks that save have in memory, and for the plans of a remainder and of validation. So the budget that a refusal names
+    suffices for the whole of fit. Gives what is to be left once callbacks have booked what they keep."""
+    from snug._files import PIECE
+    from snug.keras import callbacks as kc
+    rows = getattr(batches, "rows", 0)
+    plans = _LOOPS + (2 if validates else 0) + (1 if not rows or rows % batches.batch else 0)
+    left = _data.size(batch) + (2 * PIECE if runner.to_book() else 0)
+    if any(isinstance(c, (kc.ModelCheckpoint, kc.BackupAndRestore)) for c in runner.callbacks):
+        from snug.keras import _hdf5, _saving, _serial      # noqa: F401: code comes before room is measured
+        import tempfile                                     # noqa: F401
+        import zipfile                                      # noqa: F401
+        left += 8 * PIECE
+    _C.reserve(left + runner.to_book() + _INTERPRETER, plans)
+    return left
 
 
 # --- helpers --------------------------------------------------------------------------------------------

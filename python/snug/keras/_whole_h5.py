@@ -1,7 +1,7 @@
 """Whole models as .h5 files, the older of Keras' two forms: the configuration as attributes of the file, weights in a group per layer."""
 import json
 
-from snug._files import _whole
+from snug._files import _whole, assign_all, damaged, parse_json, stored
 from snug.keras import _hdf5, _serial
 
 
@@ -22,15 +22,15 @@ def _group(variables):
         at = made
         for folder in folders:
             at = at.setdefault(folder, {})
-        at[last] = v.numpy()
+        at[last] = stored(v)
     made.attributes["weight_names"] = names
     return made
 
 
 def _member(tree, name, path):
     """A group of a file's tree; ValueError where it is missing or something else."""
-    found = tree.get(name) if isinstance(tree, dict) else None
-    if not isinstance(found, _hdf5.Group):
+    found = tree.get(name) if isinstance(tree, _hdf5.Found) else None
+    if not isinstance(found, _hdf5.Found):
         raise ValueError(f"'{path}': it has no group '{name}': it is damaged, or no whole model")
     return found
 
@@ -38,13 +38,21 @@ def _member(tree, name, path):
 def _arrays(group, path):
     """The arrays of such a group, in its order."""
     found = []
-    for name in group.attributes.get("weight_names", []):
+    for name in _names(group, "weight_names", path):
         at = group
         for word in name.split("/"):
-            at = at.get(word) if isinstance(at, dict) else None
-        if not hasattr(at, "shape"):
+            at = at.get(word) if isinstance(at, _hdf5.Found) else None
+        if not isinstance(at, _hdf5.Array):
             raise ValueError(f"'{path}': it has no array '{name}': it is damaged")
         found.append(at)
+    return found
+
+
+def _names(group, word, path):
+    """A list of names among a group's attributes."""
+    found = group.attributes.get(word, [])
+    if not isinstance(found, list):
+        raise ValueError(f"'{path}': {word} is no list of names: it is damaged")
     return found
 
 
@@ -74,41 +82,39 @@ def _slot_names(optimizer):
 
 
 def _slots(optimizer):
-    return {name: v.numpy() for name, v in zip(_slot_names(optimizer), optimizer.variables)}
+    return {name: stored(v) for name, v in zip(_slot_names(optimizer), optimizer.variables)}
 
 
 def load_weights(model, tree, path, skip_mismatch=False):
     """From the group that lists layers."""
-    names = [n for n in tree.attributes.get("layer_names", []) if _member(tree, n, path).attributes.get("weight_names")]
+    names = [n for n in _names(tree, "layer_names", path) if _member(tree, n, path).attributes.get("weight_names")]
     layers = [layer for layer in model.layers if _weights(layer)]
     if len(names) != len(layers):
         raise ValueError(f"Layer count mismatch when loading weights from file. Model expected {len(layers)} layers, found {len(names)}"
                          f" saved layers in '{path}'.")
-    pairs = [(_weights(layer), tree[name]) for layer, name in zip(layers, names)]
+    groups = [(_weights(layer), tree[name]) for layer, name in zip(layers, names)]
     if "top_level_model_weights" in tree:
-        pairs.append((model._own, _member(tree, "top_level_model_weights", path)))
-    for variables, group in pairs:
+        groups.append((model._own, _member(tree, "top_level_model_weights", path)))
+    pairs = []
+    for variables, group in groups:
         arrays = _arrays(group, path)
         if len(arrays) != len(variables):
             raise ValueError(f"'{path}' has {len(arrays)} arrays for a layer of {len(variables)} weights")
-        for v, a in zip(variables, arrays):
-            if tuple(v.shape) == a.shape:
-                v.assign(a)
-            elif not skip_mismatch:
-                raise ValueError(f"weight '{v.path}' is {tuple(v.shape)}, in '{path}' it is {a.shape}")
+        pairs += zip(variables, arrays)
+    return assign_all(pairs, path, skip_mismatch)
 
 
-def load(path, custom_objects=None, compile=True):
-    tree = _hdf5.read(path)
-    text = getattr(tree, "attributes", {}).get("model_config")
-    if text is None:
-        raise ValueError(f"No model config found in the file at {path}.")
-    with _serial.custom_object_scope(custom_objects):
-        model = _serial.deserialize_keras_object(json.loads(text))
+def load(path, custom_objects=None, compile=True, safe_mode=True):
+    with _hdf5.opened(path) as tree, damaged(path), _serial.custom_object_scope(custom_objects), _serial.trusting(not safe_mode):
+        text = getattr(tree, "attributes", {}).get("model_config")
+        if not isinstance(text, str):
+            raise ValueError(f"No model config found in the file at {path}.")
+        model = _serial.deserialize_keras_object(parse_json(text))
+        tree.expect(5 * len(model.weights))
         load_weights(model, _member(tree, "model_weights", path), path)
         settings = tree.attributes.get("training_config")
-        if compile and settings is not None:
-            settings = json.loads(settings)
+        if compile and isinstance(settings, str):
+            settings = parse_json(settings)
             settings["optimizer"] = settings.pop("optimizer_config")
             model.compile_from_config(settings)
             if "optimizer_weights" in tree:
@@ -121,4 +127,4 @@ def _load_slots(model, arrays):
     variables = model.optimizer.variables
     if len(arrays) == len(variables):        # one of another kind starts anew, as Keras' does
         for v, a in zip(variables, arrays):
-            v.assign(a)
+            v.assign(a.read())

@@ -90,6 +90,17 @@ def is_of_engine(function):
     return True
 
 
+_OWN = ("linear", "relu", "gelu", "softmax", "hard_sigmoid", "hard_silu", "hard_swish", "mish", "log_sigmoid")
+
+
+def _of_keras(name):
+    """A function of this module or of keras.ops by its name; None: it is neither's."""
+    from snug.keras import ops
+    if name in _OWN or name in _NAMES:
+        return globals().get(name) or __getattr__(name)
+    return ops.named(name)
+
+
 def _of_user(name):
     from snug.keras import _serial
     try:
@@ -102,10 +113,7 @@ def get(identifier):
     if identifier is None:
         return linear
     if isinstance(identifier, str):
-        try:
-            return globals().get(identifier) or __getattr__(identifier)
-        except AttributeError:
-            return _of_user(identifier)
+        return _of_keras(identifier) or _of_user(identifier)
     if isinstance(identifier, dict):
         return deserialize(identifier)
     if callable(identifier):

@@ -5,7 +5,8 @@ import sys
 import time
 
 from snug import _C
-from snug._files import _whole
+from snug._files import Copies
+from snug._types import as_dtype
 
 _HOOKS = [f"on_{what}_{when}" for what in ("train", "test", "predict") for when in ("begin", "end")] + \
     [f"on_{what}_batch_{when}" for what in ("train", "test", "predict") for when in ("begin", "end")] + \
@@ -70,6 +71,15 @@ class CallbackList(Callback):
 
     def append(self, callback):
         self.callbacks.append(callback)
+
+    def to_book(self):
+        """Bytes that callbacks will keep while a fit goes on; book() takes them."""
+        return sum(c._to_book() for c in self.callbacks if hasattr(c, "_to_book"))
+
+    def book(self):
+        for c in self.callbacks:
+            if hasattr(c, "_book"):
+                c._book()
 
     def set_steps(self, steps):
         for c in self.callbacks:
@@ -272,23 +282,35 @@ class EarlyStopping(_Monitor):
         self.patience, self.verbose, self.baseline, self.restore_best_weights = patience, verbose, baseline, restore_best_weights
         self.start_from_epoch = start_from_epoch
         self.stopped_epoch = self.wait = self.best_epoch = 0
-        self.best = self.best_weights = None
+        self.best = self.best_weights = self._copies = None
 
     def on_train_begin(self, logs=None):
         self.wait = self.stopped_epoch = self.best_epoch = 0
-        self.best = self.best_weights = None
+        self.best = self.best_weights = self._copies = None
+
+    def _to_book(self):
+        return sum(math.prod(v.shape) * as_dtype(v.dtype).size for v in self.model.weights) if self.restore_best_weights else 0
+
+    def _book(self):
+        if self.restore_best_weights and self._copies is None:
+            self._copies = Copies(self.model.weights)
+
+    def _keep(self):
+        self._book()
+        self.best_weights = self._copies.keep()
 
     def on_epoch_end(self, epoch, logs=None):
         value = self._value(logs)
         if value is None or epoch < self.start_from_epoch:
             return
         if self.restore_best_weights and self.best_weights is None:
-            self.best_weights, self.best_epoch = self.model.get_weights(), epoch
+            self._keep()
+            self.best_epoch = epoch
         self.wait += 1
         if self._better(value, self.best):
             self.best, self.best_epoch = value, epoch
             if self.restore_best_weights:
-                self.best_weights = self.model.get_weights()
+                self._keep()
             if self.baseline is None or self._better(value, self.baseline):
                 self.wait = 0
             return
@@ -302,7 +324,9 @@ class EarlyStopping(_Monitor):
         if self.restore_best_weights and self.best_weights is not None:
             if self.verbose > 0:
                 print(f"Restoring model weights from the end of the best epoch: {self.best_epoch + 1}.")
-            self.model.set_weights(self.best_weights)
+            for v, array in zip(self.model.weights, self.best_weights):
+                v.assign(_C.adopt(array) if str(array.dtype) == str(v.dtype) else array)
+                _C.boundary()
 
 
 class ReduceLROnPlateau(_Monitor):
@@ -424,7 +448,8 @@ class CSVLogger(Callback):
 
 
 class BackupAndRestore(Callback):
-    """The model, its optimizer and the epoch in a folder: a fit that was interrupted goes on where it stood."""
+    """The model, its optimizer, the epoch and where randomness stands in one file of a folder: a fit that was interrupted goes on, to the bit, where
+    it stood at the end of an epoch."""
 
     def __init__(self, backup_dir, save_freq="epoch", double_checkpoint=False, delete_checkpoint=True):
         if not backup_dir:
@@ -433,30 +458,21 @@ class BackupAndRestore(Callback):
             raise ValueError(f"Invalid value for argument `save_freq`. Received: save_freq={save_freq}. Expected either 'epoch' or an integer"
                              " value.")
         self.backup_dir, self.save_freq, self.delete_checkpoint = str(backup_dir), save_freq, delete_checkpoint
-        self._weights = os.path.join(self.backup_dir, "latest.weights.h5")
-        self._notes = os.path.join(self.backup_dir, "training_metadata.json")
+        self._file = os.path.join(self.backup_dir, "latest.ckpt")
         self._epoch = self._batches = 0
 
     def on_train_begin(self, logs=None):
-        import json
-
         from snug.keras import _saving
         if not self.model.built:
             raise ValueError("To use the BackupAndRestore callback, you model must be built before you call `fit()`. Model"
                              f" {self.model} is unbuilt. You can build it beforehand by calling it on a batch of data.")
-        if os.path.exists(self._notes):
-            _saving.load_state(self.model, self._weights)
-            with open(self._notes) as file:
-                self._epoch = self.model.__dict__["_first_epoch"] = json.load(file)["epoch"]
+        if os.path.exists(self._file):
+            self._epoch = self.model.__dict__["_first_epoch"] = _saving.load_state(self.model, self._file)
 
     def _save(self):
-        import json
-
         from snug.keras import _saving
         os.makedirs(self.backup_dir, exist_ok=True)
-        _saving.save_state(self.model, self._weights)
-        with _whole(self._notes) as part, open(part, "w") as file:
-            json.dump({"epoch": self._epoch}, file)
+        _saving.save_state(self.model, self._file, self._epoch)
 
     def on_epoch_end(self, epoch, logs=None):
         self._epoch = epoch + 1

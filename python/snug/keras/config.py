@@ -7,7 +7,7 @@ from snug.keras.mixed_precision import dtype_policy, set_dtype_policy  # noqa: F
 def enable_unsafe_deserialization():
     """Lambdas in files may be run from now on."""
     from snug.keras import _serial
-    _serial._trusted[0] = True
+    _serial._always[0] = True
 
 
 def disable_interactive_logging():

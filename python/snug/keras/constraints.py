@@ -68,8 +68,8 @@ def get(identifier):
         return identifier()
     if isinstance(identifier, dict):
         return _serial.deserialize_keras_object(identifier)
-    found = globals().get(identifier)
-    if found is None:
+    found = globals().get(identifier) if isinstance(identifier, str) else None
+    if not isinstance(found, type) or not issubclass(found, Constraint):
         raise ValueError(f"Could not interpret constraint identifier: {identifier}")
     return found()
 

@@ -2,7 +2,8 @@
 import os
 import types
 
-from snug import _pickles
+from snug import _archives, _pickles
+from snug._files import JSON_BYTES, read_json
 
 _FILES = {"mnist": ["mnist.npz"], "fashion_mnist": ["fashion-mnist"], "imdb": ["imdb.npz"], "reuters": ["reuters.npz"],
           "cifar10": ["cifar-10-batches-py-target/cifar-10-batches-py", "cifar-10-batches-py"],
@@ -23,8 +24,19 @@ def _path(name, path=None):
     raise FileNotFoundError(f"keras.datasets.{name}: there is no file '{full[0]}'; Snug downloads nothing: put it there")
 
 
+class _Arrays(dict):
+    """{name: array} of an .npz file; what is missing is said by the file's name."""
+
+    def __init__(self, path):
+        super().__init__(_archives.load_npz(path, objects=True))
+        self.path = path
+
+    def __missing__(self, name):
+        raise ValueError(f"'{self.path}' has no array '{name}', but {sorted(self)}; put the data set's own file there")
+
+
 def _arrays(name, path):
-    return _pickles.load_npz(_path(name, path))
+    return _Arrays(_path(name, path))
 
 
 def _mnist(path="mnist.npz"):
@@ -32,16 +44,30 @@ def _mnist(path="mnist.npz"):
     return (f["x_train"], f["y_train"]), (f["x_test"], f["y_test"])
 
 
-def _fashion_mnist():
+def _idx(path, head, item):
+    """The bytes behind an idx file's head, which are as many items as the head says."""
     import gzip
+    import zlib
 
     import numpy as np
+    try:
+        with gzip.open(path) as f:
+            start = f.read(head)
+            count = int.from_bytes(start[4:8], "big")
+            found = f.read(min(count, 1 << 20) * item + 1)      # no more is unpacked than the sets have
+    except (OSError, EOFError, zlib.error) as error:
+        raise ValueError(f"'{path}' is damaged: {error}") from None
+    if len(start) != head or len(found) != count * item:
+        raise ValueError(f"'{path}' does not hold the {count} items that it says; put the data set's own file there")
+    return np.frombuffer(found, np.uint8)
+
+
+def _fashion_mnist():
     folder, out = _path("fashion_mnist"), []
     for part in ("train", "t10k"):
-        with gzip.open(os.path.join(folder, f"{part}-labels-idx1-ubyte.gz")) as f:
-            labels = np.frombuffer(f.read(), np.uint8, offset=8)
-        with gzip.open(os.path.join(folder, f"{part}-images-idx3-ubyte.gz")) as f:
-            out.append((np.frombuffer(f.read(), np.uint8, offset=16).reshape(len(labels), 28, 28), labels))
+        labels = _idx(os.path.join(folder, f"{part}-labels-idx1-ubyte.gz"), 8, 1)
+        pictures = _idx(os.path.join(folder, f"{part}-images-idx3-ubyte.gz"), 16, 784)
+        out.append((pictures.reshape(len(labels), 28, 28), labels))
     return tuple(out)
 
 
@@ -50,7 +76,9 @@ def _batch(path, key):
     """Pictures with their channels last, and labels."""
     import numpy as np
     with open(path, "rb") as f:
-        found = _pickles.load(f, encoding="bytes")
+        found = _pickles.load(f, "bytes", f"'{path}'")
+    if not isinstance(found, dict) or not {b"data", key.encode()} <= set(found):
+        raise ValueError(f"'{path}' holds no b'data' and b'{key}'; put the files of CIFAR's Python version there")
     pictures = np.asarray(found[b"data"]).reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1)
     return pictures, np.array(found[key.encode()], "uint8").reshape(-1, 1)
 
@@ -120,9 +148,7 @@ def _reuters(path="reuters.npz", num_words=None, skip_top=0, maxlen=None, test_s
 
 def _word_index(name):
     def get_word_index(path=f"{name}_word_index.json"):
-        import json
-        with open(_path(name, path)) as f:
-            return json.load(f)
+        return read_json(_path(name, path), limit=JSON_BYTES)
     return get_word_index
 
 

@@ -410,7 +410,7 @@ class _Built(Layer):
                 config[key] = _serial.deserialize_keras_object(value)
             elif key == "cells":
                 config[key] = [_serial.deserialize_keras_object(v) for v in value]
-            elif isinstance(value, dict) and not (value.get("module") or "keras").startswith("keras"):       # the user's
+            elif isinstance(value, dict) and not str(value.get("module") or "keras").startswith("keras"):       # the user's
                 config[key] = _serial.deserialize_keras_object(value)
         if isinstance(config.get("dtype"), dict):
             config["dtype"] = config["dtype"]["config"]["name"]
@@ -628,9 +628,7 @@ class Bidirectional(_Around):
 
 def _directed(layer, word, settings):
     """A fresh layer like it, for one of the directions."""
-    row = _serial.serialize_keras_object(layer)
-    row["config"] = {**row["config"], **settings, "name": word + layer.name.removeprefix(word)}
-    return _serial.deserialize_keras_object(row, {type(layer).__name__: type(layer)})
+    return _serial.copy_of(layer, {**settings, "name": word + layer.name.removeprefix(word)})
 
 
 def _merged(mode, one, two):
@@ -965,6 +963,13 @@ class TFSMLayer(Layer):
 
     def get_config(self):
         return {**Layer.get_config(self), "filepath": self.filepath, "call_endpoint": self.call_endpoint}
+
+    @classmethod
+    def from_config(cls, config):
+        if not _serial.is_trusted():
+            raise ValueError("Requested the deserialization of a `TFSMLayer`, which loads another file that the configuration names. If you"
+                             " trust the source of the artifact, pass `safe_mode=False` to the loading function.")
+        return cls(**config)
 
 
 class Wrapper(Layer):

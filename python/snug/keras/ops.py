@@ -58,6 +58,18 @@ def _find(name):
     return found
 
 
+_OWN = ("convert_to_numpy", "convert_to_tensor", "array", "shape", "fori_loop", "scan", "is_tensor", "stop_gradient")
+
+
+def named(name, image=False):
+    """The function that a configuration names, of these or of ops.image; None: there is none. It is no other attribute of the module."""
+    from snug.keras import _ops_image
+    if image:
+        return getattr(_image(), name) if name in _ops_image.NAMES else None
+    known = name.isidentifier() and not name.startswith("_") and (name in _OWN or _find(name) is not None)
+    return getattr(sys.modules[__name__], name) if known else None
+
+
 def convert_to_numpy(x):
     import numpy as np
     return np.asarray(x)

@@ -1,4 +1,5 @@
 """keras.optimizers: Keras' classes over the engine's optimizers."""
+import struct
 import types as _types
 
 from snug import _C, _function, _train
@@ -19,6 +20,14 @@ def _look():
     """Numbers of the host change from call to call of a trace: who reads one there cannot be replayed."""
     if _C.is_tracing():
         raise Peek
+
+
+def _rounded(rate):
+    """A rate is a float32 variable, as Keras': what a file holds of it is what was computed with."""
+    try:
+        return struct.unpack("<f", struct.pack("<f", float(rate)))[0]
+    except OverflowError:
+        return float("inf") if rate > 0 else float("-inf")
 
 
 class _Rate:
@@ -140,13 +149,20 @@ class _Built(Optimizer):
         if callable(self._schedule) and not isinstance(self._schedule, LearningRateSchedule):
             self._schedule = self._schedule()
         if not isinstance(self._schedule, LearningRateSchedule):
-            self._number, self._schedule = float(self._schedule), None
+            self._number, self._schedule = _rounded(self._schedule), None
         self._c = None
         self.built = False
         self._variables_seen = []
         for key, value in self._values.items():
             if key != "learning_rate":
                 self.__dict__.setdefault(key, value)
+        _C.expect(self._slots_to_come())
+
+    def _slots_to_come(self):
+        """Of each variable, with the first update; memory for them is kept free before."""
+        n = {"sgd": 0, "rmsprop": 1, "adagrad": 1, "lion": 1, "adafactor": 0}.get(self._kind, 2)
+        n += bool(self._values.get("momentum")) * (self._kind in ("sgd", "rmsprop"))
+        return n + sum(bool(self._values.get(key)) for key in ("centered", "amsgrad", "use_ema", "gradient_accumulation_steps"))
 
     def _engine(self):
         if self._c is None:
@@ -174,9 +190,9 @@ class _Built(Optimizer):
             raise TypeError("This optimizer was created with a `LearningRateSchedule` object as its `learning_rate` constructor argument,"
                             " hence its learning rate is not settable. If you need the learning rate to be settable, you should"
                             " instantiate the optimizer with a float `learning_rate` argument.")
-        self._number = value
+        self._number = _rounded(value)
         if self._c is not None:
-            self._c.rate = value
+            self._c.rate = self._number
 
     def _before_step(self):
         """The rate of this step, where Python knows it; a trace asks at each call."""
@@ -202,7 +218,7 @@ class _Built(Optimizer):
         if isinstance(value, LearningRateSchedule):
             self._schedule = value
             return
-        self._set_rate(float(value))
+        self._set_rate(value)
 
     lr = learning_rate
 
@@ -231,6 +247,7 @@ class _Built(Optimizer):
 
     def build(self, variables):
         self._variables_seen = list(variables)
+        _C.expect(0)
         self._engine().build(self._variables_seen)
         self.built = True
 
@@ -243,6 +260,8 @@ class _Built(Optimizer):
         if not self.built and _train.PENDING:       # a checkpoint was read before there were slots
             self.build(variables)
             _train.settle()
+        if not self.built:
+            _C.expect(0)
         self._before_step()
         if self._values.get("gradient_accumulation_steps") and not self._is_told:
             _look()         # a trace of this step is none of the next

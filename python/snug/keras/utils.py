@@ -4,6 +4,7 @@ import time
 import warnings
 
 from snug import _C
+from snug._files import _whole
 from snug.keras._data import Stream  # noqa: F401
 from snug.keras._pictures import array_to_img, image_dataset_from_directory, img_to_array, load_img, save_img  # noqa: F401
 from snug.keras._texts import audio_dataset_from_directory, text_dataset_from_directory  # noqa: F401
@@ -79,8 +80,8 @@ def get_file(fname=None, origin=None, untar=False, md5_hash=None, file_hash=None
     local = str(origin or "").removeprefix("file://")
     if (force_download or not os.path.exists(path)) and os.path.exists(local):
         os.makedirs(os.path.dirname(path), exist_ok=True)
-        shutil.copy(local, path + ".part")
-        os.replace(path + ".part", path)
+        with _whole(path) as part:
+            shutil.copyfile(local, part)
     if not os.path.exists(path):
         raise FileNotFoundError(f"keras.utils.get_file: there is no file '{path}'; Snug downloads nothing: put {origin or name} there")
     if file_hash is not None or md5_hash is not None:
@@ -90,14 +91,29 @@ def get_file(fname=None, origin=None, untar=False, md5_hash=None, file_hash=None
         if force_download:
             shutil.rmtree(target, ignore_errors=True)
         if not os.path.exists(target):
-            shutil.rmtree(target + ".part", ignore_errors=True)     # of one that was interrupted
             if not _is_archive(path, "tar" if untar else archive_format):
                 warnings.warn("Could not extract archive.", stacklevel=2)
                 return target
-            _unpack(path, target + ".part")
-            os.replace(target + ".part", target)
+            _unpack_whole(path, target)
         return target
     return path
+
+
+def _unpack_whole(path, target):
+    """The folder is there when all is in it; of two programs that unpack at once, the first one's stays."""
+    import os
+    import secrets
+    import shutil
+    part = f"{target}.{secrets.token_hex(8)}.part"
+    try:
+        os.mkdir(part)
+        _unpack(path, part)
+        os.rename(part, target)
+    except OSError:
+        if not os.path.isdir(target):
+            raise
+    finally:
+        shutil.rmtree(part, ignore_errors=True)
 
 
 def _verify(path, wanted, algorithm):
