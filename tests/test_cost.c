@@ -4,6 +4,10 @@
 #include "support/kernel_call.h"
 #include "support/support.h"
 
+#include "graph/graph.h"
+#include "plan/plan.h"
+
+#include <math.h>
 #include <snug/train.h>
 #include <stdio.h>
 #include <string.h>
@@ -157,6 +161,168 @@ static void test_hash_sees_every_rate(void **state) {
 #undef CHANGE
 }
 
+/* --- seconds by hand -------------------------------------------------------------------------- */
+/* An operator on operands that are far larger than the cache below: the bytes that its kernel moves
+ * and the operations it does, counted by hand, and whose rates count them. */
+typedef struct {
+    const char *op, *attrs, *types;
+    double bytes, flops;
+    bool is_product;
+} counted_case;
+
+static const counted_case counted[] = {
+    {"add", "", "f32[1000,1000] f32[1000,1000]", 12e6, 1e6, false},
+    {"add", "", "f32[1000,1000] f32[1000]", 8.004e6, 1e6, false},
+    {"add", "", "f64[1000,1000] f64[1000,1000]", 24e6, 1e6, false},
+    {"relu", "", "f32[1000,1000]", 8e6, 1e6, false},
+    {"exp", "", "f32[1000,1000]", 8e6, 1e6, false},
+    {"cast", "dtype=f64", "f32[1000,1000]", 12e6, 1e6, false},
+    {"sum", "axes=1", "f32[1000,1000]", 4.004e6, 1e6, false},
+    {"max", "axes=0", "f32[1000,1000]", 4.004e6, 1e6, false},
+    {"transpose", "perm=1,0", "f32[1000,1000]", 8e6, 1e6, false},
+    {"concat", "axis=0", "f32[1000,1000] f32[500,1000]", 12e6, 1.5e6, false},
+    {"slice", "sizes=500,1000 strides=1,1", "f32[9000,1000]", 4e6, 5e5, false},
+    {"gather", "", "f32[9000,1000] i32[500]", 4e6, 5e5, false},
+    /* where the maxima were, a byte each, counts nothing */
+    {"maxpool", "kernel=2,2 stride=2,2", "f32[4,128,128,16]", 4194304 + 1048576, 1048576, false},
+    {"adam", "", "f32[1000,1000] f32[1000,1000] f32[1000,1000] f32[1000,1000]", 28e6, 1e6, false},
+    /* few rows: bound by the weights' bytes */
+    {"matmul", "", "f32[4,2000] f32[2000,2000]", 16.064e6, 32e6, true},
+    {"matmul", "trans_a=1", "f32[2000,3000] f32[2000,3000]", 84e6, 36e9, true},
+    {"conv2d", "", "f32[4,100,100,32] f32[1,1,32,64]", 5120000 + 8192 + 10240000, 163.84e6, true},
+    {"conv2d_dw", "kernel=1,1", "f32[4,100,100,32] f32[4,100,100,64]", 5120000 + 10240000 + 8192,
+     163.84e6, true},
+};
+enum { N_COUNTED = sizeof counted / sizeof counted[0] };
+
+/* Round rates; caches that hold nothing of the cases. */
+static sn_cpu_device device_by_hand(int n_threads) {
+    sn_cpu_device cpu;
+    sn_cpu_device_init(&cpu, n_threads, false);
+    cpu.device.rates = (sn_rates){.product = 1e10,
+                                  .product_memory = 5e8,
+                                  .loop = 1e9,
+                                  .math = 1e8,
+                                  .scalar = 1e7,
+                                  .reference = 1e8,
+                                  .memory = 1e9,
+                                  .memory_all = 1.5e9,
+                                  .cache = 1e10,
+                                  .cache_bytes = 1e6,
+                                  .call = 1e-6,
+                                  .handoff = 1e-5,
+                                  .spill_read = 1,
+                                  .spill_write = 1};
+    return cpu;
+}
+
+static sn_opdesc desc_of(const char *name, const char *attrs, const char *types) {
+    sn_opdesc d = {.n_in = 0};
+    snug_error err;
+    expect_ok(sn_op_find(name, &d.op, &err), &err);
+    expect_ok(sn_attrs_parse(d.op, attrs, NULL, &d.attrs, &err), &err);
+    while (*types) {
+        expect_ok(sn_type_parse(types, &types, &d.in[d.n_in++], &err), &err);
+        types += strspn(types, " ");
+    }
+    expect_ok(sn_op_infer(&d, &err), &err);
+    return d;
+}
+
+static void expect_seconds(double got, double want, const counted_case *c, const char *what) {
+    if (!(fabs(got - want) <= 1e-9 * want))
+        fail_msg("%s(%s): %s takes %.9g s, by hand %.9g s", c->op, c->types, what, got, want);
+}
+
+/* Arithmetic that costs nothing leaves the traffic: each byte once, at the rate of its memory. */
+static void test_traffic_is_bytes_by_the_rate_of_memory(void **state) {
+    (void)state;
+    for (int n_threads = 1; n_threads < 3; n_threads++) {
+        sn_cpu_device cpu = device_by_hand(n_threads);
+        sn_rates *r = &cpu.device.rates;
+        r->product = r->loop = r->math = r->scalar = r->reference = 1e30;
+        for (int i = 0; i < N_COUNTED; i++) {
+            const counted_case *c = &counted[i];
+            const sn_opdesc d = desc_of(c->op, c->attrs, c->types);
+            const double one = c->is_product ? 5e8 : 1e9, two = c->is_product ? 1e9 : 1.5e9;
+            const double rate = n_threads == 1 ? one : two;
+            const double start = n_threads == 1 ? 1e-6 : 1.1e-5;
+            expect_seconds(cost_of(&cpu, &d), start + c->bytes / rate, c, "traffic");
+        }
+    }
+}
+
+/* Memory that costs nothing leaves the arithmetic; it is the same whatever memory costs. */
+static void test_arithmetic_is_operations_by_their_rate(void **state) {
+    (void)state;
+    sn_cpu_device cpu = device_by_hand(1), fast = cpu;
+    sn_rates *r = &fast.device.rates;
+    r->memory = r->memory_all = r->product_memory = r->cache = 1e30;
+    for (int i = 0; i < N_COUNTED; i++) {
+        const counted_case *c = &counted[i];
+        const sn_opdesc d = desc_of(c->op, c->attrs, c->types);
+        sn_variant v;
+        expect_ok(fast.device.describe(&fast.device, &d, &v, NULL), NULL);
+        const double rates[SN_N_SPEEDS] = {1e9, 1e10, 1e8, 1e7, 1e8};
+        const double arithmetic = c->flops / (rates[v.speed] * v.efficiency);
+        assert_int_equal(v.speed == SN_SPEED_PRODUCT, c->is_product);
+        expect_seconds(cost_of(&fast, &d), 1e-6 + arithmetic, c, "arithmetic");
+        const double traffic = c->bytes / (c->is_product ? 5e8 : 1e9);
+        expect_seconds(cost_of(&cpu, &d), 1e-6 + arithmetic + traffic, c, "all of it");
+    }
+}
+
+/* Bytes in the cache go at its rate, half of those of one and a half caches. */
+static void test_traffic_in_the_cache_is_the_cache_s(void **state) {
+    (void)state;
+    sn_cpu_device cpu = device_by_hand(1);
+    cpu.device.rates.loop = 1e30;
+    const counted_case *c = &counted[0];
+    const sn_opdesc d = desc_of(c->op, c->attrs, c->types);
+    cpu.device.rates.cache_bytes = 12e6;
+    expect_seconds(cost_of(&cpu, &d), 1e-6 + 12e6 / 1e10, c, "one cache");
+    cpu.device.rates.cache_bytes = 8e6;
+    expect_seconds(cost_of(&cpu, &d), 1e-6 + 6e6 / 1e10 + 6e6 / 1e9, c, "one and a half");
+    cpu.device.rates.cache_bytes = 6e6;
+    expect_seconds(cost_of(&cpu, &d), 1e-6 + 12e6 / 1e9, c, "two caches");
+}
+
+/* What one machine was measured to be: an addition waits for memory, a large product does not. */
+static void test_built_in_rates_say_what_waits_for_memory(void **state) {
+    (void)state;
+    sn_cpu_device cpu;
+    sn_cpu_device_init(&cpu, 1, false);
+    const sn_rates *r = &cpu.device.rates;
+    const sn_opdesc sum = desc_of("add", "", "f32[4000,4000] f32[4000,4000]");
+    const sn_opdesc product = desc_of("matmul", "", "f32[4096,4096] f32[4096,4096]");
+    const double traffic = 192e6 / r->memory, arithmetic = 2 * 4096.0 * 4096 * 4096 / r->product;
+    assert_true(r->memory >= r->product_memory && r->memory_all >= r->memory);
+    assert_true(cost_of(&cpu, &sum) > traffic && cost_of(&cpu, &sum) < 1.7 * traffic);
+    assert_true(cost_of(&cpu, &product) > arithmetic && cost_of(&cpu, &product) < 1.1 * arithmetic);
+}
+
+/* A plan takes what its rows and its inputs take. */
+static void test_a_plan_takes_the_seconds_of_its_rows(void **state) {
+    snug_error err;
+    sn_graph *g;
+    sn_plan *p;
+    sn_cpu_device cpu = device_by_hand(1);
+    cpu.device.rates.loop = 1e30;
+    const sn_device *devices[] = {&cpu.device};
+    const sn_plan_options options = {.devices = devices, .n_devices = 1};
+    expect_ok(sn_graph_parse(*state,
+                             "snug graph 1\n%0 input x f32[1000,1000]\n"
+                             "%1 = neg(%0) | forward -> f32[1000,1000]\n"
+                             "%2 = add(%1 %0) | forward -> f32[1000,1000]\noutput y %2\n",
+                             &g, &err),
+              &err);
+    expect_ok(sn_plan_build(*state, g, &options, &p, &err), &err);
+    const double rows = 2e-6 + (8e6 + 12e6) / 1e9, feed = 4e6 / 1e9;
+    assert_true(fabs(p->seconds - rows - feed) <= 1e-9 * p->seconds);
+    sn_plan_destroy(p);
+    sn_graph_destroy(g);
+}
+
 /* --- rates as text, and measured ones -------------------------------------------------------- */
 static size_t print_rates(sn_rates *r, char *text, size_t size) {
     size_t n = 0;
@@ -259,6 +425,11 @@ int main(void) {
         cmocka_unit_test(test_few_channels_fill_no_vector),
         cmocka_unit_test(test_every_row_has_a_cost),
         cmocka_unit_test(test_hash_sees_every_rate),
+        cmocka_unit_test(test_traffic_is_bytes_by_the_rate_of_memory),
+        cmocka_unit_test(test_arithmetic_is_operations_by_their_rate),
+        cmocka_unit_test(test_traffic_in_the_cache_is_the_cache_s),
+        cmocka_unit_test(test_built_in_rates_say_what_waits_for_memory),
+        engine_test(test_a_plan_takes_the_seconds_of_its_rows),
         cmocka_unit_test(test_rates_come_back_from_text),
         cmocka_unit_test(test_broken_rates_are_refused),
         cmocka_unit_test(test_calibration_is_found_again),

@@ -4,13 +4,16 @@
 #include "support/streams.h"
 
 #include "base/status.h"
+#include "base/file.h"
 #include "memory/pool.h"
+#include "memory/process.h"
 
 #include <inttypes.h>
 #include <semaphore.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <time.h>
 #include <unistd.h>
 
 #define TRY(call) expect_ok(call, &err)
@@ -192,6 +195,88 @@ static void test_a_shuffle_larger_than_memory_keeps_its_order(void **state) {
     munmap(to, sizeof *to);
 }
 
+/* --- a budget of the process -------------------------------------------------------------------
+ */
+typedef struct {
+    snug_engine *engine;
+    size_t bytes; /* that a call takes for its work */
+} greedy;
+
+static snug_status take_much(void *ctx, void *worker, const snug_element *in, snug_element *out,
+                             snug_error *err) {
+    const greedy *g = ctx;
+    const snug_type type = {SNUG_U8, 1, {(int64_t)g->bytes}};
+    snug_datum work;
+    (void)worker;
+    SNUG_TRY(snug_datum_create(g->engine, &type, &work, err));
+    memset(work.data, 1, work.bytes);
+    nanosleep(&(struct timespec){0, 1000000}, NULL);
+    snug_datum_drop(&work);
+    out->part[0] = in->part[0];
+    snug_datum_hold(&in->part[0]);
+    out->n = 1;
+    return SNUG_OK;
+}
+
+static size_t counted(void) {
+    sn_process p;
+    sn_process_read(&sn_io_system, &p);
+    return sn_process_counted(&p);
+}
+
+static snug_dataset *greedy_map(greedy *g, int64_t n) {
+    snug_error err = {0};
+    snug_dataset *d = sn_range_of(g->engine, n);
+    TRY(snug_dataset_map(d, &(snug_mapper){.ctx = g, .call = take_much},
+                         &(snug_map_options){.workers = 4}, &d, &err));
+    TRY(snug_dataset_prefetch(d, 4, &d, &err));
+    return d;
+}
+
+/* Four workers of 24 MiB each in 40 MiB: those for whom there is nothing come later, all come. */
+static void test_calls_that_do_not_fit_together_come_one_after_another(void **state) {
+    greedy g = {*state, 24 * MIB};
+    snug_error err = {0};
+    snug_iterator *it;
+    snug_element out;
+    snug_dataset *d = greedy_map(&g, 40);
+    TRY(snug_budget(g.engine, counted() + 40 * MIB, &err));
+    TRY(snug_iterator_create(d, &it, &err));
+    for (int64_t i = 0; i < 40; i++) {
+        TRY(snug_iterator_next(it, &out, &err));
+        assert_int_equal(*(int64_t *)out.part[0].data, i);
+        snug_element_drop(&out);
+    }
+    snug_iterator_destroy(it);
+    TRY(snug_budget(g.engine, 0, &err));
+    snug_dataset_drop(d);
+}
+
+/* What fails for want of memory leaves nothing: not on the ledger, not in the process. */
+static void test_a_thousand_failures_leave_nothing(void **state) {
+    greedy g = {*state, 1024 * MIB};
+    snug_error err = {0};
+    size_t held = 0, start = 0;
+    TRY(snug_budget(g.engine, counted() + 40 * MIB, &err));
+    for (int i = 0; i < 1000; i++) {
+        snug_dataset *d = greedy_map(&g, 1 + i % 3);
+        snug_iterator *it;
+        snug_element out;
+        TRY(snug_iterator_create(d, &it, &err));
+        expect_status(snug_iterator_next(it, &out, &err), SNUG_E_BUDGET, &err);
+        snug_iterator_destroy(it);
+        snug_dataset_drop(d);
+        if (i == 100) {
+            held = snug_engine_bytes(g.engine);
+            start = counted();
+        }
+    }
+    expect_text(err.text, "1.0 GiB more for input");
+    assert_int_equal(snug_engine_bytes(g.engine), held);
+    assert_true(counted() <= start + 512 * KIB);
+    TRY(snug_budget(g.engine, 0, &err));
+}
+
 /* --- sources that block ----------------------------------------------------------------------- */
 static int after_some(void *ctx) {
     return ++*(int *)ctx > 3;
@@ -245,6 +330,10 @@ int main(void) {
         engine_test(test_buffers_follow_the_limit),
 #ifndef __SANITIZE_THREAD__ /* its own memory is more than the group's */
         engine_test(test_a_shuffle_larger_than_memory_keeps_its_order),
+#endif
+#if !defined SN_REDZONES && !defined __SANITIZE_THREAD__ /* their memory counts with the process */
+        engine_test(test_calls_that_do_not_fit_together_come_one_after_another),
+        engine_test(test_a_thousand_failures_leave_nothing),
 #endif
         engine_test(test_a_source_that_blocks_can_be_interrupted),
         engine_test(test_random_numbers_of_workers_give_one_stream),

@@ -91,6 +91,40 @@ static void test_fast_pictures_are_near_careful_ones(void **state) {
     snug_datum_drop(&file);
 }
 
+/* A picture that is resized while it is decoded, row by row, has the numbers of one that was there
+ * as a whole: smaller, larger, of many rows each, of a half row. */
+static void test_rows_resize_as_whole_pictures_do(void **state) {
+    static const char *const files[] = {"tf.io.encode_jpeg", "tf.io.encode_png"};
+    static const sn_attr_text ways[][4] = {
+        {{"size", "[10,14]"}, {"method", "bilinear"}},
+        {{"size", "[10,14]"}, {"method", "bilinear"}, {"antialias", "True"}},
+        {{"size", "[77,91]"}, {"method", "bicubic"}},
+        {{"size", "[1,1]"}, {"method", "area"}},
+        {{"size", "[39,200]"}, {"method", "lanczos3"}, {"preserve_aspect_ratio", "True"}},
+        {{"size", "[17,9]"}, {"method", "nearest"}}};
+    snug_engine *e = *state;
+    for (size_t k = 0; k < 2 * sizeof ways / sizeof *ways; k++) {
+        const sn_attr_text *way = ways[k / 2];
+        const int n_attrs = way[2].name ? 3 : 2;
+        snug_error err;
+        snug_datum file = encoded(e, files[k % 2]), picture, whole, rows;
+        int n;
+        snug_data_op *resize = sn_data_make(e, "tf.image.resize", way, n_attrs),
+                     *both = sn_data_make(e, "snug.image.decode_resize", way, n_attrs);
+        expect_ok(sn_data_call(e, "tf.io.decode_image", &file, 1, &picture, &err), &err);
+        expect_ok(snug_data_op_call(resize, 0, &picture, 1, &whole, 1, &n, &err), &err);
+        expect_ok(snug_data_op_call(both, 0, &file, 1, &rows, 1, &n, &err), &err);
+        assert_int_equal(rows.bytes, whole.bytes);
+        assert_memory_equal(rows.data, whole.data, whole.bytes);
+        snug_data_op_destroy(both);
+        snug_data_op_destroy(resize);
+        snug_datum_drop(&rows);
+        snug_datum_drop(&whole);
+        snug_datum_drop(&picture);
+        snug_datum_drop(&file);
+    }
+}
+
 static void test_truncated_jpeg_names_file_offset_and_reason(void **state) {
     snug_engine *e = *state;
     snug_error err;
@@ -340,6 +374,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         engine_test(test_pictures_written_are_read),
         engine_test(test_fast_pictures_are_near_careful_ones),
+        engine_test(test_rows_resize_as_whole_pictures_do),
         engine_test(test_truncated_jpeg_names_file_offset_and_reason),
         engine_test(test_recovered_jpeg_has_the_rows_that_are_there),
         engine_test(test_huge_png_header_is_refused_before_memory_is_asked_for),

@@ -254,6 +254,31 @@ static void test_a_cache_file_is_whole_or_not_there(void **state) {
     sn_test_dir_end(&dir);
 }
 
+/* Two that fill one file at once, as two processes do: each gives its own elements, and the file of
+ * the one that ended first stays, whole. */
+static void test_a_finished_cache_file_is_not_written_over(void **state) {
+    snug_engine *e = *state;
+    snug_error err = {0};
+    sn_test_dir dir;
+    char path[256];
+    snug_iterator *slow, *fast;
+    sn_test_dir_begin(&dir);
+    sn_test_path(&dir, "cache", path);
+    snug_dataset *one = cached_file(e, 7, path), *two = cached_file(e, 5, path);
+    TRY(snug_iterator_create(one, &slow, &err));
+    TRY(snug_iterator_create(two, &fast, &err));
+    assert_string_equal(sn_next_text(slow, 2), "[0,1] [2,3]");
+    assert_string_equal(sn_next_text(fast, 4), "[0,1] [2,3] [4]");
+    assert_string_equal(sn_next_text(slow, 3), "[4,5] [6]");
+    assert_int_equal(sn_test_dir_count(&dir), 1);
+    assert_string_equal(sn_stream_text(cached_file(e, 9, path)), "[0,1] [2,3] [4]");
+    snug_iterator_destroy(slow);
+    snug_iterator_destroy(fast);
+    snug_dataset_drop(one);
+    snug_dataset_drop(two);
+    sn_test_dir_end(&dir);
+}
+
 static void test_a_full_disk_is_told_and_leaves_no_cache(void **state) {
     snug_engine *e = *state;
     sn_test_dir dir;
@@ -342,6 +367,7 @@ static void test_threads_survive_a_failed_request(void **state) {
                     snug_element_drop(&out);
             }
             assert_true(status == SNUG_E_END || status == SNUG_E_MEMORY);
+            sn_fault_expect_told(e, "threads", status == SNUG_E_END ? SNUG_OK : status);
             snug_iterator_destroy(it);
             sn_fault_memory(e, -1, false);
             snug_dataset_drop(d);
@@ -409,6 +435,7 @@ int main(void) {
         engine_test(test_a_later_iterators_position_goes_on_too),
         engine_test(test_positions_of_other_datasets_are_refused),
         engine_test(test_a_cache_file_is_whole_or_not_there),
+        engine_test(test_a_finished_cache_file_is_not_written_over),
         engine_test(test_a_full_disk_is_told_and_leaves_no_cache),
         engine_test(test_iterators_leave_no_thread_and_no_file),
         cmocka_unit_test(test_pipelines_survive_any_failed_request),

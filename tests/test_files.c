@@ -1,4 +1,5 @@
 /* Rules of room base, of files: whole or not there, links and devices, messages, failed calls. */
+#include "support/files.h"
 #include "support/support.h"
 
 #include "base/file.h"
@@ -8,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -64,6 +66,88 @@ static void test_file_that_is_not_committed_leaves_nothing(void **state) {
     expect_ok(sn_file_open(&f, &sn_io_system, x->path, &err), &err);
     assert_int_equal(f.size, 3);
     sn_file_close(&f);
+}
+
+static void expect_contents(const char *path, const char *text) {
+    size_t n;
+    unsigned char *found = sn_test_read_file(path, &n);
+    assert_int_equal(n, strlen(text));
+    assert_memory_equal(found, text, n);
+    free(found);
+}
+
+static void test_two_writers_of_one_path_share_no_file(void **state) {
+    const file_fixture *x = *state;
+    snug_error err = {0};
+    sn_file one, two;
+    char a[SN_FILE_NAME_BYTES], b[SN_FILE_NAME_BYTES];
+    expect_ok(sn_file_create(&one, &sn_io_system, x->path, &err), &err);
+    expect_ok(sn_file_create(&two, &sn_io_system, x->path, &err), &err);
+    assert_string_not_equal(sn_file_name(&one, a), sn_file_name(&two, b));
+    assert_memory_equal(a, x->path, strlen(x->path)); /* beside it: a rename can be atomic */
+    expect_ok(sn_file_write(&one, "first", 5, 0, &err), &err);
+    expect_ok(sn_file_write(&two, "second one", 10, 0, &err), &err);
+    expect_ok(sn_file_commit(&two, &err), &err);
+    expect_contents(x->path, "second one");
+    expect_ok(sn_file_write(&one, "FIRST", 5, 0, &err), &err);
+    expect_contents(x->path, "second one");
+    expect_ok(sn_file_commit(&one, &err), &err);
+    expect_contents(x->path, "FIRST");
+    assert_int_equal(sn_test_dir_count(&x->dir), 1);
+}
+
+/* What a killed writer left: a file of such a name, an hour old, that nobody holds. */
+static void test_what_killed_writers_left_is_removed(void **state) {
+    const file_fixture *x = *state;
+    static const char *const names[] = {
+        "file.bin.0123456789abcdef.tmp",  "file.bin.fedcba9876543210.tmp", /* held */
+        "file.bin.0000000000000000.tmp",                                   /* young */
+        "file.bin.0123456789abcdef.tmp2", "other.bin.0123456789abcdef.tmp", "file.bin.tmp"};
+    const struct timespec old[2] = {{.tv_sec = 1000000000}, {.tv_sec = 1000000000}};
+    snug_error err = {0};
+    sn_file f;
+    char path[256];
+    int held = -1;
+    for (int i = 0; i < 6; i++) {
+        sn_test_write_file(sn_test_path(&x->dir, names[i], path), "left", 4);
+        if (i == 1)
+            held = open(path, O_RDONLY);
+        if (i != 2)
+            assert_int_equal(utimensat(AT_FDCWD, path, old, 0), 0);
+    }
+    assert_int_equal(flock(held, LOCK_EX | LOCK_NB), 0);
+    expect_ok(sn_file_create(&f, &sn_io_system, x->path, &err), &err);
+    for (int i = 0; i < 6; i++)
+        assert_int_equal(access(sn_test_path(&x->dir, names[i], path), F_OK), i == 0 ? -1 : 0);
+    sn_file_close(&f);
+    close(held);
+}
+
+static void test_a_writer_holds_its_file(void **state) {
+    const file_fixture *x = *state;
+    snug_error err = {0};
+    sn_file f;
+    char name[SN_FILE_NAME_BYTES];
+    expect_ok(sn_file_create(&f, &sn_io_system, x->path, &err), &err);
+    const int fd = open(sn_file_name(&f, name), O_RDONLY);
+    assert_true(fd >= 0);
+    assert_int_equal(flock(fd, LOCK_EX | LOCK_NB), -1);
+    sn_file_close(&f);
+    assert_int_equal(flock(fd, LOCK_EX | LOCK_NB), 0);
+    close(fd);
+}
+
+static void test_a_name_of_all_its_letters_has_room_for_a_temporary_one(void **state) {
+    const file_fixture *x = *state;
+    snug_error err = {0};
+    char name[256] = {0}, path[600];
+    sn_file f;
+    memset(name, 'n', 255);
+    snprintf(path, sizeof path, "%s/%s", x->dir.path, name);
+    expect_ok(sn_file_create(&f, &sn_io_system, path, &err), &err);
+    expect_ok(sn_file_write(&f, "long", 4, 0, &err), &err);
+    expect_ok(sn_file_commit(&f, &err), &err);
+    expect_contents(path, "long");
 }
 
 static void test_missing_file_and_directory_are_refused_by_name(void **state) {
@@ -215,6 +299,7 @@ typedef struct {
     char calls[64];
     char folder[1100];
     int folder_code, folder_fd;
+    int sync_code; /* of the folder */
 } diary;
 
 static int diary_open(void *ctx, const char *path, int flags, int mode) {
@@ -231,7 +316,7 @@ static int diary_open(void *ctx, const char *path, int flags, int mode) {
 static int diary_sync(void *ctx, int fd) {
     diary *d = ctx;
     strcat(d->calls, fd == d->folder_fd ? "sync-folder " : "sync ");
-    return sn_io_system.sync(NULL, fd);
+    return fd == d->folder_fd && d->sync_code ? d->sync_code : sn_io_system.sync(NULL, fd);
 }
 
 static int diary_rename(void *ctx, const char *from, const char *to) {
@@ -272,6 +357,25 @@ static void test_folder_that_cannot_be_opened_is_not_synced(void **state) {
     expect_ok(sn_file_commit(&f, &err), &err);
     assert_string_equal(d.calls, "sync rename open ");
     assert_int_equal(sn_test_dir_count(&x->dir), 1);
+}
+
+/* A power cut could undo the save: it is told. The new file is there, and whole. */
+static void test_folder_that_cannot_be_synced_is_told(void **state) {
+    const file_fixture *x = *state;
+    snug_error err = {0};
+    diary d = {.folder_fd = -1, .sync_code = -EIO};
+    const snug_io io = diary_table(&d);
+    sn_file f;
+    expect_ok(sn_file_create(&f, &io, x->path, &err), &err);
+    expect_ok(sn_file_write(&f, "new", 3, 0, &err), &err);
+    expect_status(sn_file_commit(&f, &err), SNUG_E_IO, &err);
+    expect_text(err.text, "cannot sync the folder of");
+    expect_text(err.text, x->path);
+    expect_ok(sn_file_open(&f, &sn_io_system, x->path, &err), &err);
+    assert_int_equal(f.size, 3);
+    sn_file_close(&f);
+    assert_int_equal(sn_test_dir_count(&x->dir), 1);
+    assert_int_equal(fcntl(d.folder_fd, F_GETFD), -1); /* closed */
 }
 
 static void test_folder_of_a_bare_name_is_here(void **state) {
@@ -336,12 +440,17 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         file_test(test_file_comes_back_as_written),
         file_test(test_file_that_is_not_committed_leaves_nothing),
+        file_test(test_two_writers_of_one_path_share_no_file),
+        file_test(test_what_killed_writers_left_is_removed),
+        file_test(test_a_writer_holds_its_file),
+        file_test(test_a_name_of_all_its_letters_has_room_for_a_temporary_one),
         file_test(test_missing_file_and_directory_are_refused_by_name),
         file_test(test_pipe_is_refused_and_not_waited_for),
         file_test(test_link_stays_and_what_it_leads_to_is_replaced),
         file_test(test_pipes_and_devices_are_written_to),
         file_test(test_commit_syncs_the_folder_behind_the_rename),
         file_test(test_folder_that_cannot_be_opened_is_not_synced),
+        file_test(test_folder_that_cannot_be_synced_is_told),
         cmocka_unit_test(test_folder_of_a_bare_name_is_here),
         file_test(test_read_past_the_end_is_truncation),
         cmocka_unit_test(test_path_too_long_to_rename_is_refused),

@@ -199,6 +199,25 @@ static void test_fuse_batch_norm_in_inference_is_the_convolution_s(void **state)
     }
 }
 
+/* With a pool behind it, too: then the line is that of both in one. */
+static void test_fuse_batch_norm_before_a_pool(void **state) {
+    static const char *const texts[] = {
+        NORMED("%0 %1)", "%7") "%10 %11 = maxpool(%9) kernel=2,2 stride=2,2 | forward -> "
+                               "f64[2,1,1,4] opaque[2,1,1,4]\noutput y %10\n",
+        NORMED("%0 %1 %3)", "%7") "%10 = relu(%9) | forward @n -> f64[2,2,2,4]\n"
+                                  "%11 %12 = maxpool(%10) kernel=2,2 stride=2,2 | forward -> "
+                                  "f64[2,1,1,4] opaque[2,1,1,4]\noutput y %11\n"};
+    for (size_t i = 0; i < 2; i++) {
+        sn_graph *g = parse(state, texts[i]), *fused = fuse(g);
+        const sn_node_info *pool = find_op(fused, SN_OP_conv2d_pool);
+        assert_int_equal(sn_graph_n_nodes(fused), 3); /* exp, the line, both in one */
+        assert_int_equal(maker_op(fused, pool->in[2]), SN_OP_normalise_line);
+        expect_same_numbers(*state, g, fused, 0);
+        sn_graph_destroy(fused);
+        sn_graph_destroy(g);
+    }
+}
+
 static void test_fuse_leaves_batch_norms_that_are_no_line(void **state) {
     static const struct {
         const char *text;
@@ -604,7 +623,8 @@ static void test_fuse_keeps_a_value_whose_extent_is_open(void **state) {
     sn_graph_destroy(t);
 }
 
-/* --- convolutions of concatenations ------------------------------------------------------------ */
+/* --- convolutions of concatenations ------------------------------------------------------------
+ */
 /* Parts of 16 and `width` channels; %6 is the concatenation, %8 the weight gradient. */
 #define JOIN(width, all)                                                                           \
     "snug graph 1\n%0 input a f64[2,3,3,16]\n%1 input b f64[2,3,3," width "]\n"                    \
@@ -684,6 +704,7 @@ int main(void) {
         engine_test(test_fuse_dense_is_one_node),
         engine_test(test_fuse_leaves_alone_what_others_see),
         engine_test(test_fuse_batch_norm_in_inference_is_the_convolution_s),
+        engine_test(test_fuse_batch_norm_before_a_pool),
         engine_test(test_fuse_leaves_batch_norms_that_are_no_line),
         engine_test(test_the_weight_gradient_of_a_concatenation_comes_in_parts),
         engine_test(test_narrow_parts_and_what_others_read_stay_joined),

@@ -112,9 +112,6 @@ static void test_the_floor_is_held_with_slots_in_pinned_memory(void **state) {
 
 /* Hundreds of slices: so many calls would take more memory than the budget has left. */
 static void test_a_run_too_long_to_be_kept_is_not_captured(void **state) {
-#ifdef SN_REDZONES
-    skip(); /* 20,000 emulated kernels: half a minute there */
-#endif
     snug_error err;
     snug_model *m;
     snug_feed *x, *y;
@@ -158,9 +155,6 @@ static snug_model_plan_info plan_wide(snug_engine *e, size_t budget, size_t host
 
 /* Slots of 4 MiB: what the host has no room for stays on the device, at a price there. */
 static void test_what_waits_on_the_host_is_within_its_budget(void **state) {
-#ifdef SN_REDZONES
-    skip(); /* the process grows from plan to plan by what a sanitizer keeps */
-#endif
     const snug_model_plan_info roomy = plan_wide(*state, 0, 0);
     const snug_model_plan_info least = plan_wide(*state, roomy.floor_bytes, 0);
     const size_t host = least.host_process_bytes + least.host_pinned_bytes;

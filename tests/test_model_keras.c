@@ -375,10 +375,10 @@ static const struct CMUnitTest tests[] = {
     REFUSED("model_without_input_shape", MODEL(DENSE("")), FORMAT, "shape of its input"),
     REFUSED("open_input_axis", MODEL(DENSE(",\"batch_input_shape\":[null,null]")), INVALID,
             "axis 1 of its input"),
-    REFUSED("input_axis_of_0", MODEL(DENSE(",\"batch_input_shape\":[null,0]")), UNSUPPORTED,
+    REFUSED("input_axis_of_0", MODEL(DENSE(",\"batch_input_shape\":[null,0]")), FORMAT,
             "axis 1 of its input"),
-    REFUSED("negative_input_axis", MODEL(DENSE(",\"batch_input_shape\":[null,-3]")),
-            UNSUPPORTED, "axis 1 of its input"),
+    REFUSED("negative_input_axis", MODEL(DENSE(",\"batch_input_shape\":[null,-3]")), FORMAT,
+            "axis 1 of its input"),
     REFUSED("input_of_rank_9", MODEL(DENSE(",\"batch_input_shape\":[null,1,1,1,1,1,1,1,1]")),
             UNSUPPORTED, "9 axes"),
     REFUSED("input_of_2_to_the_62_bytes",
@@ -403,7 +403,7 @@ static const struct CMUnitTest tests[] = {
                 ",\"sparkle\":[1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,"
                 "23,24,25,26,27,28,29,30,31,32,33,34,35,36,37,38]")),
             UNSUPPORTED, "... is not supported"),
-    REFUSED("setting_of_another_kind", MODEL(INPUT "," DENSE(",\"activation\":3")), INVALID,
+    REFUSED("setting_of_another_kind", MODEL(INPUT "," DENSE(",\"activation\":3")), FORMAT,
             "layer 'd': activation"),
     REFUSED("flag_that_is_text", MODEL(INPUT "," DENSE(",\"use_bias\":\"yes\"")), UNSUPPORTED,
             "use_bias = \"yes\""),
@@ -414,29 +414,24 @@ static const struct CMUnitTest tests[] = {
             MODEL(INPUT ",{\"class_name\":\"Dense\",\"config\":{\"units\":true}}"), UNSUPPORTED,
             "units = true"),
     REFUSED("fraction_for_a_count",
-            MODEL(INPUT ",{\"class_name\":\"Dense\",\"config\":{\"units\":4.5}}"), INVALID,
-            "units"),
-    REFUSED("huge_count",
-            MODEL(INPUT ",{\"class_name\":\"Dense\",\"config\":{\"units\":1e300}}"), INVALID,
-            "units"),
-    REFUSED(
-        "count_of_2_to_the_62",
-        MODEL(INPUT ",{\"class_name\":\"Dense\",\"config\":{\"units\":4611686018427387904}}"),
-        INVALID, "units"),
-    REFUSED(
-        "weights_of_2_to_the_72_bytes",
-        MODEL("{\"class_name\":\"Dense\",\"config\":{\"batch_input_shape\":[null,1073741824],"
-              "\"units\":1099511627776}}"),
-        OVERFLOW, "address space"),
-    REFUSED("missing_units",
-            MODEL(INPUT ",{\"class_name\":\"Dense\",\"config\":{\"name\":\"e\"}}"), INVALID,
-            "units"),
+            MODEL(INPUT ",{\"class_name\":\"Dense\",\"config\":{\"units\":4.5}}"), FORMAT, "units"),
+    REFUSED("huge_count", MODEL(INPUT ",{\"class_name\":\"Dense\",\"config\":{\"units\":1e300}}"),
+            FORMAT, "units"),
+    REFUSED("count_of_2_to_the_62",
+            MODEL(INPUT ",{\"class_name\":\"Dense\",\"config\":{\"units\":4611686018427387904}}"),
+            FORMAT, "units"),
+    REFUSED("weights_of_2_to_the_72_bytes",
+            MODEL("{\"class_name\":\"Dense\",\"config\":{\"batch_input_shape\":[null,1073741824],"
+                  "\"units\":1099511627776}}"),
+            OVERFLOW, "address space"),
+    REFUSED("missing_units", MODEL(INPUT ",{\"class_name\":\"Dense\",\"config\":{\"name\":\"e\"}}"),
+            FORMAT, "units"),
     REFUSED("unknown_activation", MODEL(INPUT "," DENSE(",\"activation\":\"sparkle\"")),
             UNSUPPORTED, "sparkle"),
-    REFUSED("unknown_initialiser",
-            MODEL(INPUT "," DENSE(
-                ",\"kernel_initializer\":{\"class_name\":\"Spiral\",\"config\":{}}")),
-            INVALID, "spiral"),
+    REFUSED(
+        "unknown_initialiser",
+        MODEL(INPUT "," DENSE(",\"kernel_initializer\":{\"class_name\":\"Spiral\",\"config\":{}}")),
+        FORMAT, "spiral"),
     REFUSED("mixed_precision",
             "{\"class_name\":\"Sequential\",\"config\":{\"dtype\":{\"config\":{\"name\":"
             "\"mixed_float16\"}},\"layers\":[" INPUT "," DENSE("") "]}}",
@@ -449,7 +444,7 @@ static const struct CMUnitTest tests[] = {
     REFUSED("channels_somewhere",
             MODEL("{\"class_name\":\"MaxPooling2D\",\"config\":{\"batch_input_shape\":[null,4,"
                   "4,1],\"data_format\":\"channels_middle\"}}"),
-            INVALID, "data_format=channels_middle"),
+            FORMAT, "data_format=channels_middle"),
     REFUSED("channels_first_under_a_softmax",
             MODEL("{\"class_name\":\"Conv2D\",\"config\":{\"batch_input_shape\":[null,4,4,4],"
                   "\"filters\":2,\"kernel_size\":[1,1],\"data_format\":\"channels_first\","
@@ -463,7 +458,7 @@ static const struct CMUnitTest tests[] = {
             MODEL("{\"class_name\":\"BatchNormalization\",\"config\":{\"batch_input_shape\":["
                   "null,4,4,1],\"axis\":[1,2]}}"),
             UNSUPPORTED, "2 axes; one is possible"),
-    REFUSED("two_layers_of_one_name", MODEL(INPUT "," DENSE("") "," DENSE("")), INVALID, "'d'"),
+    REFUSED("two_layers_of_one_name", MODEL(INPUT "," DENSE("") "," DENSE("")), FORMAT, "'d'"),
     REFUSED("learning_rate_of_no_class",
             COMPILED("\"optimizer\":{\"class_name\":\"Adam\",\"config\":{\"learning_rate\":{"
                      "\"a\":1}}}"),
@@ -476,8 +471,7 @@ static const struct CMUnitTest tests[] = {
             COMPILED("\"loss\":{\"class_name\":\"MeanSquaredError\",\"config\":{\"reduction\":{"
                      "\"a\":1}}}"),
             UNSUPPORTED, "loss = {"),
-    REFUSED("metrics_that_are_numbers", COMPILED("\"metrics\":[true]"), UNSUPPORTED,
-            "metrics = ["),
+    REFUSED("metrics_that_are_numbers", COMPILED("\"metrics\":[true]"), UNSUPPORTED, "metrics = ["),
 };
 
 int main(void) {

@@ -193,6 +193,7 @@ static void test_failed_save_keeps_the_old_file(void **state) {
     for (int64_t k = 0;; k++) {
         sn_fault_io(*state, k, SN_FAULT_ENOSPC, true);
         const snug_status status = sn_safetensors_save(*state, path, fresh, 1, &err);
+        sn_fault_expect_told(*state, "sn_safetensors_save", status);
         sn_fault_io(*state, -1, SN_FAULT_ENOSPC, false);
         if (status == SNUG_OK) {
             assert_true(k >=
@@ -204,8 +205,6 @@ static void test_failed_save_keeps_the_old_file(void **state) {
         assert_int_equal(n, n2);
         assert_memory_equal(before, after, n);
         free(after);
-        remove(strcat(path, ".tmp")); /* for good means that not even the clean-up worked */
-        path[strlen(path) - 4] = 0;
     }
     free(before);
     sn_test_dir_end(&d);
@@ -413,7 +412,6 @@ static void test_reading_and_writing_survive_any_fault(void **state) {
     sn_fault_sweep_io(read_scenario, path);
     sn_fault_sweep(save_scenario, out);
     sn_fault_sweep_io(save_scenario, out);
-    remove(strcat(out, ".tmp")); /* faults for good hit the clean-up too */
     sn_test_dir_end(&d);
 }
 
@@ -440,10 +438,8 @@ static const struct CMUnitTest tests[] = {
     REFUSED("text_behind_the_header", "{} x", 0, "not valid JSON"),
     REFUSED("header_cut_in_the_middle", "{\"a\":", 0, "not valid JSON"),
     REFUSED("bad_utf8", "{\"\xff\xfe\":" T("U8", "[1]", "0", "1") "}", 1, "not valid JSON"),
-    REFUSED("overlong_utf8", "{\"\xc0\xaf\":" T("U8", "[1]", "0", "1") "}", 1,
-            "not valid JSON"),
-    REFUSED("lone_surrogate", "{\"\\ud800\":" T("U8", "[1]", "0", "1") "}", 1,
-            "not valid JSON"),
+    REFUSED("overlong_utf8", "{\"\xc0\xaf\":" T("U8", "[1]", "0", "1") "}", 1, "not valid JSON"),
+    REFUSED("lone_surrogate", "{\"\\ud800\":" T("U8", "[1]", "0", "1") "}", 1, "not valid JSON"),
     REFUSED("zero_byte_in_a_name", "{\"a\\u0000b\":" T("U8", "[1]", "0", "1") "}", 1,
             "not valid JSON"),
     REFUSED("number_beyond_double", "{\"a\":" T("U8", "[1e400]", "0", "1") "}", 1,
@@ -454,14 +450,13 @@ static const struct CMUnitTest tests[] = {
             "{\"a\":" T("U8", "[1]", "0", "1") ",\"a\":" T("U8", "[1]", "1", "2") "}", 2,
             "not valid JSON"),
     REFUSED("duplicate_keys_in_a_tensor",
-            "{\"a\":{\"dtype\":\"U8\",\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1]}}",
-            1, "not valid JSON"),
+            "{\"a\":{\"dtype\":\"U8\",\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1]}}", 1,
+            "not valid JSON"),
     REFUSED("first_tensor_not_at_0", "{\"a\":" T("U8", "[1]", "1", "2") "}", 2,
             "'a' begins at 1 where 0"),
     REFUSED("gap", "{\"a\":" T("U8", "[1]", "0", "1") ",\"b\":" T("U8", "[1]", "2", "3") "}", 3,
             "'b' begins at 2 where 1"),
-    REFUSED("overlap",
-            "{\"a\":" T("U8", "[2]", "0", "2") ",\"b\":" T("U8", "[2]", "1", "3") "}", 3,
+    REFUSED("overlap", "{\"a\":" T("U8", "[2]", "0", "2") ",\"b\":" T("U8", "[2]", "1", "3") "}", 3,
             "'b' begins at 1 where 2"),
     REFUSED("two_tensors_on_the_same_bytes",
             "{\"a\":" T("U8", "[2]", "0", "2") ",\"b\":" T("U8", "[2]", "0", "2") "}", 2,
@@ -478,25 +473,23 @@ static const struct CMUnitTest tests[] = {
     REFUSED("span_that_differs_from_the_shape", "{\"a\":" T("F32", "[2]", "0", "4") "}", 4,
             "4 bytes by its data_offsets, 8 by"),
     REFUSED("rank_9", "{\"a\":" T("U8", "[1,1,1,1,1,1,1,1,1]", "0", "1") "}", 1, "has 9 axes"),
-    REFUSED("negative_extent", "{\"a\":" T("U8", "[-1]", "0", "1") "}", 1,
-            "axis 0 is not a count"),
+    REFUSED("negative_extent", "{\"a\":" T("U8", "[-1]", "0", "1") "}", 1, "axis 0 is not a count"),
     REFUSED("extent_that_is_text", "{\"a\":" T("U8", "[\"1\"]", "0", "1") "}", 1,
             "axis 0 is not a count"),
     REFUSED("shape_that_is_no_list", "{\"a\":" T("U8", "3", "0", "1") "}", 1, "has no shape"),
     REFUSED("unknown_dtype", "{\"a\":" T("F8_E4M3", "[1]", "0", "1") "}", 1,
             "dtype F8_E4M3, which Snug does not read"),
-    REFUSED("missing_dtype", "{\"a\":{\"shape\":[1],\"data_offsets\":[0,1]}}", 1,
-            "has no dtype"),
+    REFUSED("missing_dtype", "{\"a\":{\"shape\":[1],\"data_offsets\":[0,1]}}", 1, "has no dtype"),
     REFUSED("tensor_that_is_no_object", "{\"a\":[1]}", 1, "has no dtype"),
     REFUSED("metadata_that_is_no_object", "{\"__metadata__\":[]}", 0, "__metadata__"),
     REFUSED("metadata_with_numbers", "{\"__metadata__\":{\"a\":1}}", 0, "__metadata__"),
     row_test("test_refuses_shape_times_size_overflow", refuses,
              (&(refused_row){"{\"a\":" T("F32", "[4611686018427387904,4]", "0", "1") "}", 1,
-                             "tensor 'a': ", NULL, 0, SNUG_E_OVERFLOW})),
-    row_test("test_refuses_tensor_of_2_to_the_62_bytes", refuses,
-             (&(refused_row){
-                 "{\"a\":" T("U8", "[4611686018427387904]", "0", "4611686018427387904") "}", 1,
-                 "its header describes 4611686018427388001", NULL, 0, 0})),
+                             "tensor 'a' has more bytes", NULL, 0, SNUG_E_FORMAT})),
+    row_test(
+        "test_refuses_tensor_of_2_to_the_62_bytes", refuses,
+        (&(refused_row){"{\"a\":" T("U8", "[4611686018427387904]", "0", "4611686018427387904") "}",
+                        1, "its header describes 4611686018427388001", NULL, 0, 0})),
     cmocka_unit_test(test_refuses_header_nested_10000_deep),
     engine_test(test_refuses_header_longer_than_the_cap),
     cmocka_unit_test(test_refuses_too_many_values),

@@ -1,4 +1,4 @@
-/* test_model_tools.c: inspect and make-data. */
+/* test_model_tools.c: inspect and make-data, files for callers. */
 #include "model/safetensors.h"
 #include "support/files.h"
 
@@ -282,6 +282,69 @@ static void test_make_data_survives_any_fault(void **state) {
     sn_test_dir_end(&d);
 }
 
+/* --- files for callers ---------------------------------------------------------------------- */
+static void test_a_callers_file_is_whole_or_not_there(void **state) {
+    sn_test_dir d;
+    char path[256];
+    size_t n;
+    snug_error err = {0};
+    snug_file *one, *two;
+    sn_test_dir_begin(&d);
+    sn_test_path(&d, "file", path);
+    expect_ok(snug_file_create(*state, path, &one, &err), &err);
+    expect_ok(snug_file_create(*state, path, &two, &err), &err);
+    assert_string_not_equal(snug_file_name(one), snug_file_name(two));
+    sn_test_write_file(snug_file_name(one), "one", 3);
+    sn_test_write_file(snug_file_name(two), "two", 3);
+    assert_int_not_equal(access(path, F_OK), 0);
+    expect_ok(snug_file_commit(one, &err), &err);
+    expect_status(snug_file_commit(one, &err), SNUG_E_INVALID, &err);
+    snug_file_destroy(two);
+    snug_file_destroy(one);
+    snug_file_destroy(NULL);
+    unsigned char *found = sn_test_read_file(path, &n);
+    assert_int_equal(n, 3);
+    assert_memory_equal(found, "one", 3);
+    free(found);
+    assert_int_equal(sn_test_dir_count(&d), 1);
+    sn_test_dir_end(&d);
+    expect_status(snug_file_create(*state, "/nowhere/file", &one, &err), SNUG_E_IO, &err);
+    expect_status(snug_file_create(*state, NULL, &one, &err), SNUG_E_INVALID, &err);
+    expect_status(snug_file_commit(NULL, &err), SNUG_E_INVALID, &err);
+}
+
+static void test_callers_read_safetensors_by_number(void **state) {
+    float x[3] = {1, 2, 3}, y[3] = {0};
+    sn_test_dir d;
+    char path[256];
+    const char *name;
+    snug_error err = {0};
+    snug_type type;
+    snug_safetensors *file;
+    const snug_view view = {
+        .type = {.dtype = SNUG_F32, .rank = 1, .dims = {3}}, .data = x, .bytes = 12};
+    const sn_st_tensor tensors[] = {{"a/kernel", view}};
+    sn_test_dir_begin(&d);
+    expect_ok(sn_safetensors_save(*state, sn_test_path(&d, "w", path), tensors, 1, &err), &err);
+    expect_ok(snug_safetensors_open(*state, path, &file, &err), &err);
+    assert_int_equal(snug_safetensors_count(file), 1);
+    expect_ok(snug_safetensors_at(file, 0, &name, &type, &err), &err);
+    assert_string_equal(name, "a/kernel");
+    assert_int_equal(type.dims[0], 3);
+    snug_view to = {.type = type, .data = y};
+    expect_ok(snug_safetensors_read(file, 0, &to, &err), &err);
+    assert_memory_equal(x, y, sizeof x);
+    expect_status(snug_safetensors_at(file, 1, &name, &type, &err), SNUG_E_INVALID, &err);
+    expect_status(snug_safetensors_read(file, SIZE_MAX, &to, &err), SNUG_E_INVALID, &err);
+    expect_status(snug_safetensors_read(file, 0, NULL, &err), SNUG_E_INVALID, &err);
+    to.type.dims[0] = 2;
+    expect_status(snug_safetensors_read(file, 0, &to, &err), SNUG_E_SHAPE, &err);
+    snug_safetensors_close(file);
+    snug_safetensors_close(NULL);
+    expect_status(snug_safetensors_at(NULL, 0, &name, &type, &err), SNUG_E_INVALID, &err);
+    sn_test_dir_end(&d);
+}
+
 int main(void) {
     if (access("/dev/shm", W_OK) == 0) /* the sweep of make-data syncs hundreds of files */
         setenv("TMPDIR", "/dev/shm", 0);
@@ -297,6 +360,8 @@ int main(void) {
         engine_test(test_labels_are_balanced),
         engine_test(test_make_data_refuses_what_it_cannot_make),
         cmocka_unit_test(test_make_data_survives_any_fault),
+        engine_test(test_a_callers_file_is_whole_or_not_there),
+        engine_test(test_callers_read_safetensors_by_number),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -255,13 +255,18 @@ static void test_bytes_in_outputs_and_workspace_do_not_matter(void **state) {
 
 /* Own kernels: the bits of one thread. oneDNN: those of the call before with as many threads. */
 static void check_threads(sn_subject *s) {
+#ifdef SN_REDZONES /* what each of three threads touches; the bits are the plain build's to        \
+                      compare */
+    static const int counts[] = {1, 3};
+#else
     static const int counts[] = {1, 1, 2, 2, 3};
+#endif
     snug_view first[SN_MAX_OUT], got[SN_MAX_OUT];
     const sn_how one = {.isa = sn_cpu_isa(), .n_threads = 1};
     const bool foreign = sn_is_foreign(s, &one);
     sn_outputs_make(s, &one, &s->desc, first);
     bool ok = sn_call_ok(s, &one, first);
-    for (int i = 1; ok && i < 5; i++) {
+    for (size_t i = 1; ok && i < sizeof counts / sizeof *counts; i++) {
         char text[64];
         const sn_how how = {.isa = sn_cpu_isa(), .n_threads = counts[i], .poison = 0xa5};
         sn_outputs_make(s, &how, &s->desc, got);
@@ -286,8 +291,10 @@ int main(void) {
         cmocka_unit_test(test_fast_kernels_agree_with_references),
         cmocka_unit_test(test_in_place_gives_the_same_bits),
         cmocka_unit_test(test_accumulating_adds_to_what_is_there),
+#ifndef SN_REDZONES /* the same calls, compared as the plain build does */
         cmocka_unit_test(test_inputs_are_not_written),
         cmocka_unit_test(test_bytes_in_outputs_and_workspace_do_not_matter),
+#endif
         cmocka_unit_test(test_bits_do_not_depend_on_threads),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

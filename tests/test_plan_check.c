@@ -1,6 +1,7 @@
 /* test_plan_check.c: the checker accepts good plans written by hand (support/plan_world.h) and
  * refuses each of a list of corruptions of them. Plans are texts; a corruption replaces pieces of
  * one. */
+#include "graph/build.h"
 #include "support/plan_world.h"
 
 #include <stdlib.h>
@@ -22,11 +23,82 @@ static void test_a_plan_with_a_repeat_block_is_accepted(void **state) {
 static void test_slices_without_a_block_are_accepted(void **state) {
     expect_accepted(*state, plan_two_slices);
 }
+static void test_blocks_of_many_rows_are_accepted(void **state) {
+    expect_accepted(*state, plan_rows);
+}
 static void test_a_plan_with_queues_and_a_spill_is_accepted(void **state) {
     expect_accepted(*state, plan_queues);
 }
 static void test_two_devices_and_a_second_run_are_accepted(void **state) {
     expect_accepted(*state, plan_devices2);
+}
+
+/* --- blocks that go another way from iteration 2 on ------------------------------------------- */
+/* Rows of t that nobody reads lie at 732, 756, 780, ...: in iterations 2 to 6 in the 128 bytes at
+ * 768. The steps behind the block are those of plan_plain. */
+#define REST(a, b, c, d, e, f, g, h, i)                                                            \
+    "s" a " feed 0 -> %0@1+0 on 0.0 name x\n"                                                      \
+    "s" b " run n0 matmul v0 (%0@1+0 %2@state) -> (%3@1+128) ws 1+512:64 on 0.0 impl fake\n"       \
+    "s" c " run n1 relu v0 (%3@1+128) -> (%4@1+128) on 0.0 impl fake\n"                            \
+    "s" d " feed 1 -> %1@1+256 on 0.0 name t\n"                                                    \
+    "s" e " run n2 sub v0 (%4@1+128 %1@1+256) -> (%5@1+384) on 0.0 impl fake\n"                    \
+    "s" f " run n3 relu_grad v0 (%5@1+384 %4@1+128) -> (%6@1+384) on 0.0 impl fake\n"              \
+    "s" g " run n4 matmul v0 (%0@1+0 %6@1+384) -> (%7@1+256) ws 1+512:64 on 0.0 impl fake\n"       \
+    "s" h " run n5 check_finite v0 (%7@1+256) -> (%8@1+256) on 0.0 impl fake\n"                    \
+    "s" i " run n6 sgd v0 (%2@state %8@1+256) -> (%9@state) on 0.0 impl fake\n"                    \
+    "output 0 %4@1+128\nend plan\n"
+#define STRAY(used, block)                                                                         \
+    "snug plan 1\ndevice 0 align 64 name fake:0\n"                                                 \
+    "memory 0 device 0 bytes 48 used 48 bound 48 name state\n"                                     \
+    "memory 1 device 0 bytes 1088 used " used " bound 0 name arena\n"                              \
+    "total flops 0 code 0 peak s0\n" block
+
+/* They come on another queue, into what a step before them has as workspace, or reads. */
+static const char plan_stray_writer[] =
+    STRAY("972", "s0 repeat 8 rows 1 last 1\n"
+                 "s1 feed 0 -> %0@1+640 rows 0:0:1 on 0.0 name x\n"
+                 "s2 run n0 matmul v0 (%0@1+640 rows 0:0:1 %2@state) -> (%3@1+960 rows 0:0:1) ws "
+                 "1+768:128 on 0.0 impl fake\n"
+                 "s3 feed 1 -> %1@1+732+24 rows 0:0:1 on 0.1 wait s2 name t\n"
+                 "s4 run n1 relu v0 (%3@1+960 rows 0:0:1) -> (%4@1+960 rows 0:0:1) ws 1+704:208 on "
+                 "0.0 wait s3 impl fake\n"
+                 "s5 end\n") REST("6", "7", "8", "9", "10", "11", "12", "13", "14");
+static const char plan_stray_reader[] =
+    STRAY("1056", "s0 repeat 8 rows 1 last 1\n"
+                  "s1 feed 0 -> %0@1+768 on 0.1 name x\n"
+                  "s2 run n0 matmul v0 (%0@1+768 %2@state) -> (%3@1+960) ws 1+640:64 on 0.0 wait "
+                  "s1 impl fake\n"
+                  "s3 feed 1 -> %1@1+732+24 rows 0:0:1 on 0.1 wait s2 name t\n"
+                  "s4 run n1 relu v0 (%3@1+960) -> (%4@1+960) ws 1+704:208 on 0.0 wait s3 impl "
+                  "fake\n"
+                  "s5 end\n") REST("6", "7", "8", "9", "10", "11", "12", "13", "14");
+/* At 740, 756, 772, ... they fall on rows of x that have been read; of the others one is read
+ * behind the block. */
+static const char plan_stray_trail[] =
+    STRAY("972", "s0 feed 0 -> %0@1+768 on 0.0 name x\n"
+                 "s1 repeat 8 rows 1 last 1\n"
+                 "s2 feed 1 -> %1@1+740+16 rows 0:0:1 on 0.0 name t\n"
+                 "s3 run n0 matmul v0 (%0@1+768+16 rows 0:0:1 %2@state) -> (%3@1+960 rows 0:0:1) "
+                 "ws 1+704:64 on 0.0 impl fake\n"
+                 "s4 end\n"
+                 "s5 copy %0@1+880 rows 7:0:1 -> %0@1+640 rows 7:0:1 on 0.0\n")
+        REST("6", "7", "8", "9", "10", "11", "12", "13", "14");
+
+/* x at 768, but for rows 0, 1 and 6: these lie where the block reads them, 20 bytes apart. Row 2 is
+ * there, too; 3 to 5 are not. */
+static const char plan_stray_rows[] =
+    STRAY("896", "s0 feed 0 -> %0@1+768 on 0.0 name x\n"
+                 "s1 feed 0 -> %0@1+760 rows 0:0:1 on 0.0 name x\n"
+                 "s2 feed 0 -> %0@1+780 rows 1:0:1 on 0.0 name x\n"
+                 "s3 feed 0 -> %0@1+880 rows 6:0:1 on 0.0 name x\n"
+                 "s4 repeat 7 rows 1 last 1\n"
+                 "s5 copy %0@1+760+20 rows 0:0:1 -> %0@1+640 rows 0:0:1 on 0.0\n"
+                 "s6 end\n") REST("7", "8", "9", "10", "11", "12", "13", "14", "15");
+
+static void test_blocks_that_change_their_way_are_accepted(void **state) {
+    expect_accepted(*state, plan_stray_writer);
+    expect_accepted(*state, plan_stray_reader);
+    expect_accepted(*state, plan_stray_trail);
 }
 
 /* --- corruptions by name -------------------------------------------------------------------- */
@@ -308,6 +380,65 @@ static const struct {
     {{"an end inside a block", plan_sliced, {"s8 end\ns9", "s10 run"}, {"s8", "s9 run"}},
      "inside a block"},
     {{"a peak behind the end", plan_plain, {"peak s0"}, {"peak s9"}}, "before the peak"},
+    /* found in the middle of a block only */
+    {{"a slot on a row that a later iteration reads", plan_rows, {"%3@1+576"}, {"%3@1+80"}},
+     "iteration 5, value %3: overwrites an operand"},
+    {{"a slot on the way of rows that are collected", plan_rows, {"%3@1+576"}, {"%3@1+188"}},
+     "plan step s7, iteration 5, value %4: reads bytes that hold something else"},
+    {{"rows that come on another queue reach a slot", plan_rows, {"%3@1+576"}, {"%3@1+304"}},
+     "plan step s4, iteration 4, value %1: does not wait"},
+    {{"a sum on the way of rows that are collected",
+      plan_rows,
+      {"%7@1+640", "%8@1+640", "used 688"},
+      {"%7@1+448", "%8@1+448", "used 588"}},
+     "plan step s9, iteration 5, value %7: overwrites an operand"},
+    {{"rows written over others that are read at a larger stride",
+      plan_rows,
+      {"%5@1+384", "%6@1+384"},
+      {"%5@1+60", "%6@1+60"}},
+     "iteration 3, value %0: reads bytes that hold something else"},
+    {{"a workspace on the way of rows",
+      plan_rows,
+      {"(%7@1+640) ws 1+512:64"},
+      {"(%7@1+640) ws 1+448:64"}},
+     "plan step s9, iteration 5, value %0: overwrites an operand"},
+    {{"a stride too large, into a workspace",
+      plan_rows,
+      {"%5@1+384+12", "%6@1+384+12"},
+      {"%5@1+384+20", "%6@1+384+20"}},
+     "plan step s9, iteration 6, value %0: overwrites an operand"},
+    {{"no wait for a writer in iterations 2 to 6",
+      plan_stray_writer,
+      {"on 0.1 wait s2 name t"},
+      {"on 0.1 name t"}},
+     "plan step s3, iteration 2, value %1: does not wait"},
+    {{"no wait for a reader in iterations 2 to 6",
+      plan_stray_reader,
+      {"on 0.1 wait s2 name t"},
+      {"on 0.1 name t"}},
+     "plan step s3, iteration 2, value %1: does not wait"},
+    {{"a row that a middle iteration destroyed",
+      plan_stray_trail,
+      {"%0@1+880 rows 7:0:1 -> %0@1+640 rows 7:0:1"},
+      {"%0@1+784 rows 1:0:1 -> %0@1+640 rows 1:0:1"}},
+     "plan step s5, iteration 0, value %0: reads bytes that hold something else"},
+    {{"rows that only the first and the last iterations find",
+      plan_stray_rows,
+      {"bytes 1088"},
+      {"bytes 1152"}},
+     "plan step s5, iteration 3, value %0: reads bytes that hold something else"},
+    {{"a stride off by one row",
+      plan_rows,
+      {"(%4@1+128+12 rows 0:0:1 %1"},
+      {"(%4@1+128+24 rows 0:0:1 %1"}},
+     "iteration 1, value %4: reads bytes that hold something else"},
+    {{"a reader that is one row ahead",
+      plan_rows,
+      {"(%3@1+576 rows 0:0:1) -> (%4@1+128+12 rows 0:0:1)"},
+      {"(%3@1+576 rows 1:0:1) -> (%4@1+140+12 rows 1:0:1)"}},
+     "iteration 0, value %3: reads bytes that hold something else"},
+    {{"a last iteration that is not there", plan_rows, {"s6 repeat 8"}, {"s6 repeat 7"}},
+     "value %7: reads bytes that hold something else"},
 };
 
 /* The caller frees it. */
@@ -400,15 +531,117 @@ static void test_steps_with_fields_out_of_range_are_refused(void **state) {
     sn_plan_destroy(p);
 }
 
+/* --- opaque outputs --------------------------------------------------------------------------- */
+/* x, 8 pictures of 2 x 2, to y and codes of a byte each on the fake device. The codes have room,
+ * and nobody reads them: only their size is wrong. */
+#define POOL(opaque, steps)                                                                        \
+    "snug plan 1\ndevice 0 align 64 name fake:0\n"                                                 \
+    "memory 0 device 0 bytes 0 used 0 bound 0 name state\n"                                        \
+    "memory 1 device 0 bytes 256 used 224 bound 0 name arena\n"                                    \
+    "opaque %2 bytes " opaque "\n"                                                                 \
+    "total flops 0 code 0 peak s0\n" steps "output 0 %1@1+192\nend plan\n"
+#define POOL_WHOLE                                                                                 \
+    "s0 feed 0 -> %0@1+0 on 0.0 name x\n"                                                          \
+    "s1 run n0 maxpool v0 (%0@1+0) -> (%1@1+192 %2@1+128) on 0.0 impl fake\n"
+#define POOL_SLICES(repeat, rows, last, stride)                                                    \
+    "s0 repeat " repeat " rows " rows " last " last "\n"                                           \
+    "s1 feed 0 -> %0@1+0 rows 0:0:" rows " on 0.0 name x\n"                                        \
+    "s2 run n0 maxpool v0 (%0@1+0 rows 0:0:" rows ") -> (%1@1+192+" stride " rows 0:0:" rows       \
+    " %2@1+128 rows 0:0:" rows ") on 0.0 impl fake\n"                                              \
+    "s3 end\n"
+
+static void test_an_opaque_output_has_the_size_its_kernel_says(void **state) {
+    static const struct {
+        const char *text;
+        bool good;
+    } rows[] = {
+        {POOL("8", POOL_WHOLE), true},
+        {POOL("9", POOL_WHOLE), false},
+        {POOL("7", POOL_WHOLE), false},
+        {POOL("8", POOL_SLICES("8", "1", "1", "4")), true},
+        {POOL("16", POOL_SLICES("8", "1", "1", "4")), false},
+        {POOL("8", POOL_SLICES("3", "3", "2", "12")), true},
+        {POOL("16", POOL_SLICES("3", "3", "2", "12")), false},
+        {POOL("0", POOL_SLICES("3", "3", "2", "12")), false},
+    };
+    const plan_world *w = *state;
+    const snug_type type = {.dtype = SNUG_F32, .rank = 4, .dims = {8, 2, 2, 1}};
+    snug_error err;
+    sn_graph *g;
+    sn_value x, out[SN_MAX_OUT];
+    sn_attrs a;
+    expect_ok(sn_graph_create(w->engine, &g, &err), &err);
+    expect_ok(sn_graph_input(g, "x", &type, &x, &err), &err);
+    sn_builder b = sn_builder_on(g);
+    sn_attrs_default(SN_OP_maxpool, &a);
+    a.pool.kernel[0] = a.pool.kernel[1] = a.pool.stride[0] = a.pool.stride[1] = 2;
+    sn_build_all(&b, SN_OP_maxpool, &a, &x, 1, out);
+    expect_ok(sn_builder_done(&b, &err), &err);
+    expect_ok(sn_graph_output(g, "y", out[0], &err), &err);
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        sn_plan *p = NULL;
+        const snug_status st = sn_plan_parse(w->engine, g, rows[i].text, w->devices, 1, &p, &err);
+        expect_status(st, rows[i].good ? SNUG_OK : SNUG_E_INVALID, &err);
+        if (!rows[i].good)
+            expect_text(err.text, "has an opaque output of another size");
+        sn_plan_destroy(p);
+    }
+    sn_graph_destroy(g);
+}
+
+/* --- what checking takes ---------------------------------------------------------------------- */
+/* The most bytes that checking it has on an engine of its own. */
+static size_t checking_bytes(const sn_plan *p, const sn_device *const *devices,
+                             sn_plan_work *work) {
+    snug_engine *e = sn_test_engine(0);
+    const size_t before = snug_engine_bytes(e);
+    sn_plan copy = *p;
+    snug_error err;
+    expect_ok(sn_zone_create(e, SN_MEM_PLAN, &copy.zone, &err), &err);
+    expect_ok(sn_plan_check_work(&copy, devices, 1, work, &err), &err);
+    const size_t most = snug_engine_peak_bytes(e) - before;
+    sn_zone_destroy(copy.zone);
+    sn_test_engine_end(e);
+    return most;
+}
+
+static void test_checking_takes_the_same_for_any_number_of_slices(void **state) {
+    static const int64_t slices[] = {4, 8, 64, 1000, 4096};
+    enum { N = sizeof slices / sizeof slices[0] };
+    const plan_world *w = *state;
+    sn_graph *g = plan_world_network(w->engine, 4096);
+    sn_plan_work work[N];
+    size_t bytes[N];
+    for (int i = 0; i < N; i++) {
+        const sn_plan_options o = {.devices = w->devices, .n_devices = 1, .slices = slices[i]};
+        snug_error err;
+        sn_plan *p;
+        expect_ok(sn_plan_build(w->engine, g, &o, &p, &err), &err);
+        assert_true(p->slices > slices[i] / 2); /* of whole rows, the last one shorter */
+        bytes[i] = checking_bytes(p, w->devices, &work[i]);
+        sn_plan_destroy(p);
+    }
+    for (int i = 1; i < N; i++) { /* offsets differ a little, and so do spans */
+        assert_int_equal(work[i].steps, work[0].steps);
+        assert_in_range(work[i].spans, 1, work[0].spans * 3 / 2);
+        assert_in_range(bytes[i], 1, bytes[0] * 3 / 2);
+    }
+    sn_graph_destroy(g);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_plain_plan_is_accepted),
         cmocka_unit_test(test_a_plan_with_a_repeat_block_is_accepted),
         cmocka_unit_test(test_slices_without_a_block_are_accepted),
+        cmocka_unit_test(test_blocks_of_many_rows_are_accepted),
+        cmocka_unit_test(test_blocks_that_change_their_way_are_accepted),
         cmocka_unit_test(test_a_plan_with_queues_and_a_spill_is_accepted),
         cmocka_unit_test(test_two_devices_and_a_second_run_are_accepted),
         cmocka_unit_test(test_every_named_corruption_is_caught),
         cmocka_unit_test(test_steps_with_fields_out_of_range_are_refused),
+        cmocka_unit_test(test_an_opaque_output_has_the_size_its_kernel_says),
+        cmocka_unit_test(test_checking_takes_the_same_for_any_number_of_slices),
     };
     return cmocka_run_group_tests(tests, plan_world_open, plan_world_close);
 }

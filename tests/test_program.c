@@ -351,6 +351,7 @@ static void test_any_request_of_memory_may_fail(void **state) {
         sn_fault_memory(e, n, false);
         const snug_status status = all_of_it(e, &err);
         const bool fired = sn_fault_fired(e);
+        sn_fault_expect_told(e, "all_of_it", status);
         sn_fault_memory(e, -1, false);
         assert_int_equal(snug_engine_bytes(e), 0);
         if (!fired) {

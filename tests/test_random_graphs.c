@@ -167,10 +167,20 @@ static uint64_t number_from(const char *variable, uint64_t otherwise) {
     return text ? strtoull(text, NULL, 10) : otherwise;
 }
 
+/* How many in this run; under sanitizers, where each takes several times as long, half as many. */
+static uint64_t count(uint64_t some, uint64_t all) {
+    const uint64_t n = getenv("SNUG_TEST_FULL") ? all : some;
+#ifdef SN_REDZONES
+    return n / 2;
+#else
+    return n;
+#endif
+}
+
 static void test_random_graphs_are_bit_equal_to_the_naive_executor(void **state) {
     progress *p = *state;
     const uint64_t first = number_from("SNUG_RANDOM_SEED", 1);
-    const uint64_t n = number_from("SNUG_RANDOM_GRAPHS", getenv("SNUG_TEST_FULL") ? 10000 : 1000);
+    const uint64_t n = number_from("SNUG_RANDOM_GRAPHS", count(2000, 10000));
     for (p->seed = first; p->seed < first + n; p->seed++)
         run_case(p->seed);
     p->through = true;
@@ -253,7 +263,7 @@ static void run_within(uint64_t seed, int *n_sliced, int *n_recomputed) {
 static void test_random_graphs_are_equal_within_any_budget(void **state) {
     progress *p = *state;
     const uint64_t first = number_from("SNUG_RANDOM_SEED", 1);
-    const uint64_t n = number_from("SNUG_RANDOM_GRAPHS", getenv("SNUG_TEST_FULL") ? 2000 : 150);
+    const uint64_t n = number_from("SNUG_RANDOM_GRAPHS", count(300, 2000));
     int n_sliced = 0, n_recomputed = 0;
     for (p->seed = first; p->seed < first + n; p->seed++)
         run_within(p->seed, &n_sliced, &n_recomputed);
@@ -306,7 +316,7 @@ static bool run_part(uint64_t seed) {
 static void test_random_graphs_are_equal_with_a_part_in_slices(void **state) {
     progress *p = *state;
     const uint64_t first = number_from("SNUG_RANDOM_SEED", 1);
-    const uint64_t n = number_from("SNUG_RANDOM_GRAPHS", getenv("SNUG_TEST_FULL") ? 2000 : 150);
+    const uint64_t n = number_from("SNUG_RANDOM_GRAPHS", count(300, 2000));
     int n_parts = 0;
     for (p->seed = first; p->seed < first + n; p->seed++)
         n_parts += run_part(p->seed);

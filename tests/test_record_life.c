@@ -459,15 +459,44 @@ static snug_tensor *bad_indices(bench *b) {
     return bad;
 }
 
-/* Found after the variable was written. */
-static void tear(bench *b, snug_variable *v) {
-    snug_tensor *bad = bad_indices(b), *now;
+/* Found after the variable was written; after so many requests of memory there is none, if >= 0. */
+static snug_status write_and_fail(bench *b, snug_variable *v, int64_t refused) {
+    snug_tensor *bad = bad_indices(b), *one = tensor(b, 1), *now;
     float first[4];
-    assign(b, v, 5);
+    OK(snug_variable_update(b->r, "assign_add", "", &v, 1, &one, 1, &b->err));
     now = read(b, v);
     snug_tensor *y = op(b, "gather", "axis=0", now, bad);
-    expect_status(snug_tensor_read(y, first, sizeof first, &b->err), SNUG_E_DATA, &b->err);
-    DROP(bad, now, y);
+    if (refused >= 0)
+        snug_engine_refuse(b->e, refused, 1);
+    const snug_status status = snug_tensor_read(y, first, sizeof first, &b->err);
+    snug_engine_refuse(b->e, -1, 0);
+    DROP(bad, one, now, y);
+    return status;
+}
+
+static void test_a_write_before_a_check_that_fails_is_taken_back(void **state) {
+    bench bench_ = open_bench(state), *b = &bench_;
+    snug_variable *v = variable(b, 1);
+    sync(b);
+    for (int i = 0; i < 3; i++) {
+        expect_status(write_and_fail(b, v, -1), SNUG_E_DATA, &b->err);
+        snug_tensor *now = read(b, v);
+        expect_first(b, now, 1);
+        DROP(now);
+    }
+    snug_variable_drop(v);
+    snug_recorder_destroy(b->r);
+}
+
+/* There is no memory to keep what is written over. */
+static void tear(bench *b, snug_variable *v) {
+    for (int i = 0; i < 2; i++) /* the plan is at hand then */
+        expect_status(write_and_fail(b, v, -1), SNUG_E_DATA, &b->err);
+    for (int64_t n = 0; n < 1000 && !v->torn; n++) {
+        const snug_status status = write_and_fail(b, v, n);
+        assert_true(status == SNUG_E_DATA || status == SNUG_E_MEMORY);
+    }
+    assert_true(v->torn);
 }
 
 static void test_a_torn_variable_is_whole_once_an_assignment_has_run(void **state) {
@@ -515,6 +544,9 @@ static void test_an_index_that_is_in_memory_is_refused_at_once(void **state) {
 
 /* Whatever fails, its error goes with the last handle that has it. */
 static void test_refusals_leave_nothing(void **state) {
+#ifdef __SANITIZE_ADDRESS__
+    skip(); /* what is freed waits there, and counts */
+#endif
     bench bench_ = open_bench(state), *b = &bench_;
     const snug_type huge = {SNUG_F32, 1, {INT64_C(200) << 20}};
     sn_process_booking booking;
@@ -634,6 +666,7 @@ int main(void) {
         engine_test(test_what_is_dropped_leaves_nothing),
         engine_test(test_a_long_chain_goes_at_once),
         engine_test(test_a_dropped_tape_gives_its_bytes_back),
+        engine_test(test_a_write_before_a_check_that_fails_is_taken_back),
         engine_test(test_a_torn_variable_is_whole_once_an_assignment_has_run),
         engine_test(test_an_index_that_is_in_memory_is_refused_at_once),
         engine_test(test_refusals_leave_nothing),

@@ -241,24 +241,24 @@ static snug_status use_sources(snug_engine *e, void *ctx, snug_error *err) {
     return status;
 }
 
-static void sweep(void (*faults)(sn_scenario, void *)) {
+static void sweep(void (*faults)(const char *, const char *, sn_scenario, void *)) {
     sn_test_dir dir;
     char path[512];
     sn_test_dir_begin(&dir);
     sn_test_path(&dir, "numbers", path);
     write_numbers(path, SNUG_F64);
-    faults(use_sources, path);
+    faults(__FILE_NAME__, "use_sources", use_sources, path);
     sn_test_dir_end(&dir);
 }
 
 static void test_sources_survive_any_failed_request(void **state) {
     (void)state;
-    sweep(sn_fault_sweep);
+    sweep(sn_fault_sweep_memory_of);
 }
 
 static void test_sources_survive_any_failed_call(void **state) {
     (void)state;
-    sweep(sn_fault_sweep_io);
+    sweep(sn_fault_sweep_io_of);
 }
 
 int main(void) {

@@ -218,6 +218,7 @@ static void test_load_that_fails_half_way_tears_the_model(void **state) {
         sn_fault_io(*state, n, SN_FAULT_EIO, false);
         const snug_status status = snug_model_load_weights(m, path, &err);
         const bool fired = sn_fault_fired(*state), torn = sn_state_torn(m->state);
+        sn_fault_expect_told(*state, "snug_model_load_weights", status);
         sn_fault_io(*state, -1, SN_FAULT_EIO, false);
         if (status == SNUG_OK)
             assert_true(same_weights(m, filed));

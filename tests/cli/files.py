@@ -15,6 +15,12 @@ def write(path, data):
     return path
 
 
+def write_json(path, value):
+    with open(path, "w") as f:
+        json.dump(value, f)
+    return path
+
+
 def npy(path, descr, shape, values=None, raw=None):
     """An .npy file of version 1.0. values: numbers in order; raw: bytes instead."""
     code = {"<f4": "f", "<f8": "d", "|u1": "B", "<i4": "i", "<i8": "q"}[descr]

@@ -158,10 +158,15 @@ class Data(unittest.TestCase):
         self.assertTrue(shown.endswith(b"\r\x1b[K"), shown)  # nothing is left of it
 
     def test_the_plan_has_a_row_for_the_pipeline(self):
-        args = ["plan", self.pictures, "--train", "--batch", 4, "--budget", "64MiB", "--json"]
-        rows = {r["name"]: r["bytes"] for r in json.loads(snug(*args, "--data", self.photos))["rows"]}
-        self.assertEqual(rows["input pipeline"], 8 * MIB)
-        plain = json.loads(snug(*args))
+        def pipeline(budget, size):
+            plan = json.loads(snug(*args[:4], size, *args[5:], "--budget", budget, "--data", self.photos))
+            return {r["name"]: r["bytes"] for r in plan["rows"]}["input pipeline"]
+        args = ["plan", self.pictures, "--train", "--batch", 4, "--json"]
+        batch = 16 * (12 * 12 * 3 + 1) * 4
+        self.assertGreater(pipeline("64MiB", 16), 2 * batch)  # one in use, and some ahead
+        self.assertLess(pipeline("64MiB", 16), MIB)
+        self.assertLess(abs(pipeline("64MiB", 16) - pipeline("1GiB", 16)), 4096)  # what it needs, not a part of the budget
+        plain = json.loads(snug(*args, "--budget", "64MiB"))
         self.assertNotIn("input pipeline", [r["name"] for r in plain["rows"]])
 
     def test_inspect_tells_what_is_there(self):

@@ -66,16 +66,16 @@ class Works(unittest.TestCase):
         self.assertEqual(r.returncode, 2)
         self.assertIn("--host-budget goes with --device gpu", r.stderr)
         self.assertEqual(run("fit", MLP, *DATA, "--device", "gpu", "--host-budget", "2GiB").returncode, 0)
-        r = run("fit", MLP, *DATA, "--device", "gpu", "--host-budget", "8MiB")
+        r = run("fit", MLP, *DATA, "--device", "gpu", "--host-budget", "4MiB")
         self.assertEqual(r.returncode, 3, r.stderr)
         self.assertIn("of the host", r.stderr)
         plan = ["plan", MLP, "--train", "--batch", "16", "--device", "gpu", "--host-budget"]
         host = json.loads(run(*plan, "1GiB", "--json").stdout)["host"]
         self.assertEqual(host["peak_bytes"], host["process_bytes"] + host["pinned_bytes"] + host["spilled_bytes"])
         self.assertTrue(host["fits"] and host["budget_bytes"] == 1 << 30)
-        r = run(*plan, "8MiB")
+        r = run(*plan, "4MiB")
         self.assertEqual(r.returncode, 3, r.stderr)
-        self.assertIn("does not fit 8.0 MiB", r.stdout)
+        self.assertIn("does not fit 4.0 MiB", r.stdout)
 
     def test_budgets_are_shares_of_the_card_too(self):
         plan = ["plan", MLP, "--train", "--device", "gpu", "--budget"]

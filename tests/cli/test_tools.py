@@ -1,5 +1,5 @@
 """The tools build/bench/pack, build/bench/remat and build/bench_floor as programs: answers are judged by rules written
-here alone, bad input by message and exit code.
+here alone, bad input by message and exit code; and the verdict of bench/budget.py on steps that are made up.
 
     python3 test_tools.py build/bench/pack build/bench/remat build/bench_floor
 """
@@ -183,6 +183,33 @@ def test_floors_are_near_the_bound(floor):
         expect(1 <= ratio <= 1.1, f"the floor of {model} is {ratio} times what the graph must have")
 
 
+# --- promised and measured --------------------------------------------------------------------------
+SLOWER = {"1TiB": 1, "75%": 1, "50%": 1.5, "25%": 1.8, "10%": 3}
+
+
+def promised(folder, off, missing="none"):
+    """The code and the last line of budget.py's promise for steps whose promised slowdown is `off` times the measured."""
+    lines = {part: json.dumps({"fits": 1, "ms": 40 * slow, "expected_ms": 10 * (1 + off * (slow - 1)), "plain_expected_ms": 10})
+             for part, slow in SLOWER.items() if part != missing}
+    cases = "".join(f"{part}) echo '{line}' ;;\n" for part, line in lines.items())
+    os.chmod(write(folder, f'#!/bin/sh\ncase $6 in\n{cases}*) exit 1 ;;\nesac\n', "bench_step"), 0o755)
+    bench = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../bench/budget.py")
+    code, out, err = run(sys.executable, "-B", bench, folder, "--models", folder, "--rounds", 2, "promise")
+    return code, out.strip().split("\n")[-1] + err
+
+
+def test_promises_are_judged_by_the_difference_of_slowdowns(folder):
+    """0, 50, 80 and 200 % measured: promised half of them are 0, 25, 40 and 100 points off, 32.5 in the middle."""
+    code, text = promised(folder, 0.5)
+    expect(code == 1 and "median 32.5 points, worst 100.0, of 24 rows and 2 rounds" in text, f"promise: {code}, {text}")
+    code, text = promised(folder, 0.9)  # 0, 5, 8, 20
+    expect(code == 0 and "median 6.5 points" in text, f"promise: {code}, {text}")
+    code, text = promised(folder, 0.84)  # 0, 8, 12.8, 32: within 10 % of 1 + slowdown
+    expect(code == 1 and "median 10.4 points" in text, f"promise: {code}, {text}")
+    code, text = promised(folder, 1, "10%")
+    expect(code == 1 and "6 rows have no figure" in text, f"promise: {code}, {text}")
+
+
 def main():
     pack, remat, floor = sys.argv[1:4]
     with tempfile.TemporaryDirectory() as folder:
@@ -190,6 +217,7 @@ def main():
         test_pack_input(pack, folder)
         test_schedules(remat, folder)
         test_remat_input(remat, folder)
+        test_promises_are_judged_by_the_difference_of_slowdowns(folder)
     test_floors_are_near_the_bound(floor)
     print("test_tools: passed")
 

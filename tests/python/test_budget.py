@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""The example of the README: Conv2D(32)-MaxPooling-Dense(10) on 256 random pictures of 1024x1024x3, trained with Adam in a
-cgroup of 2 GiB, interpreter and NumPy included: traced, and as a plain eager loop. Ten steps each with SNUG_TEST_FULL."""
+"""The example of the README: Conv2D(32)-MaxPooling-Dense(10) on 256 random pictures, trained with Adam in a cgroup of less
+bytes than the pictures alone have, interpreter and NumPy included: traced, and as a plain eager loop, two steps each. Pictures
+of 256x256x3 in 176 MiB; with SNUG_TEST_FULL those of the README, 1024x1024x3 in 2 GiB (a step of them takes two minutes of a core)."""
 import json
 import os
 import subprocess
@@ -8,6 +9,7 @@ import sys
 import tempfile
 import unittest
 
+STEPS = 2
 SCRIPT = """
 import sys
 import tensorflow as tf
@@ -26,9 +28,10 @@ def train(x, y):
     return loss
 
 
+size = int(sys.argv[3])
 step = tf.function(train) if sys.argv[1] == "traced" else train
 for i in range(int(sys.argv[2])):
-    x = tf.random.normal((256, 1024, 1024, 3))
+    x = tf.random.normal((256, size, size, 3))
     y = tf.random.uniform((256,), 0, 10, dtype=tf.int32)
     print(float(step(x, y)))
 """
@@ -39,25 +42,28 @@ class Budget(unittest.TestCase):
         cage = os.environ.get("SNUG_IN_CGROUP")
         if not cage:
             self.skipTest("SNUG_IN_CGROUP does not name the program in_cgroup")
-        steps = 10 if os.environ.get("SNUG_TEST_FULL") else 1
+        size, budget = (1024, "2GiB") if os.environ.get("SNUG_TEST_FULL") else (256, "176MiB")
         with tempfile.TemporaryDirectory() as folder:
             script, report = os.path.join(folder, "train.py"), os.path.join(folder, "report.json")
             with open(script, "w") as f:
                 f.write(SCRIPT)
-            command = [cage, "2GiB", report, sys.executable, "-B", "-m", "snug", "--budget", "2GiB", script, mode, str(steps)]
+            command = [cage, budget, report, sys.executable, "-B", "-m", "snug", "--budget", budget, script, mode, str(STEPS), str(size)]
             done = subprocess.run(command, capture_output=True, text=True)
             if done.returncode == 77:
                 self.skipTest(done.stderr)
             self.assertEqual(done.returncode, 0, done.stderr)
             with open(report) as f:
-                self.assertLess(json.load(f)["counted_peak_bytes"], 2 << 30)
+                counted = json.load(f)
+            self.assertLess(counted["counted_peak_bytes"], counted["limit_bytes"])
         losses = [float(line) for line in done.stdout.split()]
-        self.assertEqual(len(losses), steps)
+        self.assertEqual(len(losses), STEPS)
         self.assertTrue(all(0 < loss < 1e4 for loss in losses), losses)
         return losses
 
     def test_traced_and_eager_steps_fit_and_agree(self):
-        self.assertEqual(self.train("traced"), self.train("eager"))
+        """But for rounding: what the process takes itself differs by some pages, and with it the number of slices."""
+        for traced, eager in zip(self.train("traced"), self.train("eager")):
+            self.assertLess(abs(traced - eager), 1e-6 * eager)
 
 
 if __name__ == "__main__":

@@ -31,7 +31,11 @@ class Fuzz(unittest.TestCase):
             lambda: None, lambda: 1, lambda: -1, lambda: 0, lambda: 2.5, lambda: True, lambda: "same", lambda: "float32",
             lambda: tf.float32, lambda: tf.ones((2, 3)), lambda: tf.ones((3,)), lambda: tf.constant([1, 0]), lambda: variable,
             lambda: np.ones((2, 3)), lambda: np.int64(2), lambda: (1, 2), lambda: [], lambda: {}, Weird, lambda: 10 ** 30,
-            lambda: float("nan"), lambda: b"x", lambda: tf.zeros((0, 2)), lambda: [self.value() for _ in range(2)]]
+            lambda: float("nan"), lambda: b"x", lambda: tf.zeros((0, 2)), lambda: 2, lambda: -2, lambda: 1e300, lambda: 2 ** 31,
+            lambda: 2 ** 63 - 1, lambda: -2 ** 63, lambda: -99, lambda: 32, lambda: (0, 0), lambda: [[0, 0], [0, 0]], lambda: [1] * 9,
+            lambda: tf.constant(1), lambda: tf.constant([[1]]), lambda: tf.ones(()), lambda: tf.ones((3, 3)), lambda: tf.ones((1,) * 8),
+            lambda: tf.ones((4, 4, 3)), lambda: tf.ones((1, 4, 4, 3)), lambda: tf.constant([-1, 5]), lambda: tf.constant([True, False]),
+            lambda: [self.value() for _ in range(2)]]
 
     def value(self):
         return self.r.choice(self.kinds[:-1] + self.kinds[-1:] * 2)()

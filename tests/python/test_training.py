@@ -421,5 +421,22 @@ class Plans(unittest.TestCase):
         self.assertLessEqual(_C.info()["misses"] - before, 3)
 
 
+class Slots(unittest.TestCase):
+    def test_memory_is_kept_for_as_many_slots_as_come(self):
+        settings = ({}, {"momentum": 0.9}, {"amsgrad": True}, {"centered": True}, {"use_ema": True}, {"gradient_accumulation_steps": 2})
+        tried = 0
+        for name in ("SGD", "RMSprop", "Adam", "AdamW", "Adadelta", "Adagrad", "Adamax", "Adafactor", "Nadam", "Ftrl", "Lion", "Lamb"):
+            for setting in settings:
+                try:
+                    optimizer = getattr(tf.keras.optimizers, name)(**setting)
+                except (TypeError, ValueError):
+                    continue  # none of its arguments
+                expected = optimizer._slots_to_come()
+                optimizer.build([tf.Variable(tf.ones((64, 32)))])
+                self.assertEqual(expected, sum(tuple(slot.shape) == (64, 32) for slot in optimizer._slots()), (name, setting))
+                tried += 1
+        self.assertGreater(tried, 36)
+
+
 if __name__ == "__main__":
     unittest.main()

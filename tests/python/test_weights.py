@@ -257,8 +257,10 @@ class Files(unittest.TestCase):
         with open(victim, "w"):
             pass
         tf.saved_model.save(_Scale(3.0), self.path("out"))
+        with open(notes) as file:
+            good = json.load(file)
         with open(notes, "w") as file:
-            json.dump({"kind": "module", "signatures": {}, "object": {
+            json.dump({**good, "object": {
                 "kind": "object", "at": "", "module": "tempfile", "class": "_TemporaryFileCloser",
                 "attributes": {"name": victim, "delete": True, "close_called": False}}}, file)
         with self.assertRaisesRegex(NotImplementedError, "no tf.Module"):
@@ -316,9 +318,8 @@ class Files(unittest.TestCase):
     def test_texts_of_no_bytes_are_refused(self):
         space = bytes([1, 1, 0, 0, 0, 0, 0, 0]) + (1 << 60).to_bytes(8, "little")
         kind = bytes([0x13, 0, 0, 0, 0, 0, 0, 0])
-        reader = _hdf5._Reader(FROM_KERAS)
-        with reader.file, self.assertRaisesRegex(ValueError, "no bytes"):
-            reader.attribute(b"\1\0" + b"\x08\0\x08\0\x10\0" + b"a".ljust(8, b"\0") + kind + space)
+        with _hdf5.opened(FROM_KERAS) as tree, self.assertRaisesRegex(ValueError, "no bytes"):
+            tree._reader.attribute(b"\1\0" + b"\x08\0\x08\0\x10\0" + b"a".ljust(8, b"\0") + kind + space)
 
 
 class Fetched(unittest.TestCase):
@@ -363,7 +364,7 @@ class Fetched(unittest.TestCase):
         self.assertEqual(sorted(map(len, [*x, *z])), [2, 3])
         lines[0] = os.getcwd
         np.savez(self.path("r.npz"), x=lines, y=np.arange(2))
-        self.assertRaises(pickle.UnpicklingError, keras.datasets.reuters.load_data, path=self.path("r.npz"))
+        self.assertRaisesRegex(ValueError, "getcwd", keras.datasets.reuters.load_data, path=self.path("r.npz"))
 
 
 if __name__ == "__main__":

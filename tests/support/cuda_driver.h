@@ -38,6 +38,7 @@ typedef struct {
     bool fails_asked; /* the next question meets the card's end */
     int64_t n_beside; /* copies to the card on the queue of what comes, outside of captures */
     sn_emulated_haste haste;
+    size_t guard_bytes; /* of the first guard in a captured run, for good; then 0 */
 } sn_emulated_card;
 
 typedef sn_emulated_card *(*sn_emulated_world_fn)(void);
@@ -45,6 +46,7 @@ typedef sn_emulated_card *(*sn_emulated_world_fn)(void);
 #ifdef __cplusplus
 SNUG_API sn_emulated_card *sn_emulated_world(void);
 }
+void sn_emulated_rose(void);                  /* the process has more of the card now */
 extern uint32_t *sn_emulated_guard;           /* words of the newest guard */
 extern thread_local bool sn_emulated_entered; /* the thread has the card's context */
 #endif

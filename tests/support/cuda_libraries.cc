@@ -7,10 +7,24 @@
 #include "cuda_driver.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+static size_t bytes_in(const char *variable) {
+    const char *text = getenv(variable);
+    return text ? strtoull(text, NULL, 10) : 0;
+}
+
+/* Of the environment: what others hold of it, and what its first guard takes. */
+static sn_emulated_card make_card(void) {
+    sn_emulated_card c = {(size_t)1 << 30, (size_t)264 << 20, 0, 1, 0, 0, 0, -1};
+    c.others_bytes = bytes_in("SNUG_EMULATED_OTHERS");
+    c.guard_bytes = bytes_in("SNUG_EMULATED_GUARD");
+    return c;
+}
+
 extern "C" SNUG_API sn_emulated_card *sn_emulated_world(void) {
-    static sn_emulated_card card = {(size_t)1 << 30, (size_t)264 << 20, 0, 1, 0, 0, 0, -1};
+    static sn_emulated_card card = make_card();
     return &card;
 }
 

@@ -295,10 +295,10 @@ static tape *tape_of(const sn_gpu_graph *graph) {
 }
 
 static size_t tape_bytes(const tape *t) {
-    size_t n = 0;
+    size_t bytes = 0;
     for (const kept *k = t->list.first; k; k = k->next)
-        n += k->kind != WAIT;
-    return n * CALL_BYTES;
+        bytes += k->kind == COPY ? SN_DRIVER_COPY_BYTES : k->kind != WAIT ? CALL_BYTES : 0;
+    return bytes;
 }
 
 static void drop_tape(tape *t) {
@@ -364,9 +364,16 @@ static snug_status table_guard(sn_gpu *g, snug_error *err) {
     return SNUG_OK;
 }
 
-static snug_status table_captured(sn_gpu *g, sn_gpu_graph **out, snug_error *err) {
+static snug_status table_captured(sn_gpu *g, size_t room_bytes, sn_gpu_graph **out,
+                                  snug_error *err) {
     tape *t = open_tape(g);
-    const snug_status status = plain()->captured(g, out, err);
+    snug_status status = plain()->captured(g, room_bytes, out, err);
+    if (status == SNUG_OK && tape_bytes(t) > room_bytes) {
+        plain()->drop(g, *out);
+        *out = NULL;
+        status = sn_fail(err, SNUG_E_BUDGET, "a graph of %zu bytes; %zu are left", tape_bytes(t),
+                         room_bytes);
+    }
     if (status == SNUG_OK)
         check_joined(t);
     if (status != SNUG_OK) {
@@ -375,6 +382,7 @@ static snug_status table_captured(sn_gpu *g, sn_gpu_graph **out, snug_error *err
     }
     t->graph = *out;
     card.graph_bytes += tape_bytes(t);
+    sn_emulated_rose();
     return SNUG_OK;
 }
 

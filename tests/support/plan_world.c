@@ -66,6 +66,31 @@ const char plan_two_slices[] =
          "output 0 %4@1+128\n"
          "end plan\n";
 
+/* Eight iterations of a row each, in two blocks: x and t are whole and read row by row, y, e and g
+ * are made so, in buffers they fill row by row; z has a slot, and the rows of t come on the copy-in
+ * queue. */
+const char plan_rows[] = HEAD
+    "memory 1 device 0 bytes 768 used 688 bound 0 name arena\n" TOTAL
+    "s0 feed 0 -> %0@1+0 on 0.0 name x\n"
+    "s1 repeat 8 rows 1 last 1\n"
+    "s2 run n0 matmul v0 (%0@1+0+16 rows 0:0:1 %2@state) -> (%3@1+576 rows 0:0:1) ws 1+512:64 on "
+    "0.0 impl fake\n"
+    "s3 run n1 relu v0 (%3@1+576 rows 0:0:1) -> (%4@1+128+12 rows 0:0:1) on 0.0 impl fake\n"
+    "s4 feed 1 -> %1@1+256+12 rows 0:0:1 on 0.1 name t\n"
+    "s5 end\n"
+    "s6 repeat 8 rows 1 last 1\n"
+    "s7 run n2 sub v0 (%4@1+128+12 rows 0:0:1 %1@1+256+12 rows 0:0:1) -> (%5@1+384+12 rows 0:0:1) "
+    "on 0.0 impl fake\n"
+    "s8 run n3 relu_grad v0 (%5@1+384+12 rows 0:0:1 %4@1+128+12 rows 0:0:1) -> (%6@1+384+12 rows "
+    "0:0:1) on 0.0 impl fake\n"
+    "s9 run n4 matmul v0 (%0@1+0+16 rows 0:0:1 %6@1+384+12 rows 0:0:1) -> (%7@1+640) ws 1+512:64 "
+    "on 0.0 acc add_later impl fake\n"
+    "s10 end\n"
+    "s11 run n5 check_finite v0 (%7@1+640) -> (%8@1+640) on 0.0 impl fake\n"
+    "s12 run n6 sgd v0 (%2@state %8@1+640) -> (%9@state) on 0.0 impl fake\n"
+    "output 0 %4@1+128\n"
+    "end plan\n";
+
 /* The copy-in queue brings x and t; x is sent away to a second memory and brought back. */
 const char plan_queues[] = HEAD
     "memory 1 device 0 bytes 512 used 496 bound 0 name arena\n"
@@ -159,4 +184,59 @@ snug_status plan_world_parse(const plan_world *w, const char *text, sn_plan **ou
                              snug_error *err) {
     const int n_devices = strstr(text, "device 1 align") ? 2 : 1;
     return sn_plan_parse(w->engine, w->graph, text, w->devices, n_devices, out, err);
+}
+
+static sn_value add_input(sn_graph *g, const char *name, int64_t rows, int64_t columns) {
+    const snug_type type = {.dtype = SNUG_F32, .rank = 2, .dims = {rows, columns}};
+    snug_error err;
+    sn_value v;
+    expect_ok(sn_graph_input(g, name, &type, &v, &err), &err);
+    return v;
+}
+
+static sn_value add_weight(sn_graph *g, const char *name, int64_t rows, int64_t columns) {
+    const sn_variable var = {.name = name,
+                             .type = {.dtype = SNUG_F32, .rank = 2, .dims = {rows, columns}},
+                             .home = sn_graph_n_vars(g),
+                             .trainable = true};
+    snug_error err;
+    sn_value v;
+    expect_ok(sn_graph_variable(g, &var, &v, &err), &err);
+    return v;
+}
+
+static void descend(sn_builder *b, sn_value loss, const sn_value *w, int n) {
+    sn_value grads[2];
+    snug_error err;
+    expect_ok(sn_builder_done(b, &err), &err);
+    expect_ok(sn_graph_gradients(b->graph, loss, w, n, grads, &err), &err);
+    for (int i = 0; i < n; i++) {
+        const sn_value in[2] = {w[i], sn_build_check_finite(b, grads[i])};
+        sn_attrs a;
+        sn_attrs_default(SN_OP_sgd, &a);
+        a.sgd.rate = sn_build_param(b, "", 0.1).i;
+        a.sgd.momentum = sn_build_param(b, "", 0).i;
+        (void)sn_build(b, SN_OP_sgd, &a, in, 2);
+    }
+}
+
+sn_graph *plan_world_network(snug_engine *e, int64_t rows) {
+    sn_graph *g;
+    snug_error err;
+    expect_ok(sn_graph_create(e, &g, &err), &err);
+    const sn_value x = add_input(g, "x", rows, 6), t = add_input(g, "t", rows, 2);
+    const sn_value w[2] = {add_weight(g, "w", 6, 5), add_weight(g, "v", 5, 2)};
+    sn_builder b = sn_builder_on(g);
+    const sn_value h = sn_build_tanh(&b, sn_build_matmul(&b, x, w[0], SN_NO_VALUE));
+    const sn_value c = sn_build_sub(&b, h, sn_build_mean(&b, h, 1, true));
+    const sn_value v = sn_build_mean(&b, sn_build_square(&b, c), 1, true);
+    const sn_value z = sn_build_matmul(&b, sn_build_mul(&b, c, v), w[1], SN_NO_VALUE);
+    const sn_value finite = sn_build_check_finite(&b, z);
+    const sn_value loss =
+        sn_build_mean(&b, sn_build_square(&b, sn_build_sub(&b, finite, t)), 0, false);
+    descend(&b, loss, w, 2);
+    expect_ok(sn_builder_done(&b, &err), &err);
+    expect_ok(sn_graph_output(g, "z", z, &err), &err);
+    expect_ok(sn_graph_output(g, "loss", loss, &err), &err);
+    return g;
 }

@@ -18,7 +18,8 @@
 #include "support/fake_device.h"
 #include "support/support.h"
 
-extern const char plan_plain[], plan_sliced[], plan_two_slices[], plan_queues[], plan_devices2[];
+extern const char plan_plain[], plan_sliced[], plan_two_slices[], plan_rows[], plan_queues[],
+    plan_devices2[];
 
 typedef struct {
     snug_engine *engine;
@@ -29,6 +30,10 @@ typedef struct {
 
 int plan_world_open(void **state);
 int plan_world_close(void **state);
+/* A step of two dense layers with a normalisation over the batch between them, for plans in so many
+ * slices: its batch is gone through several times, and the outputs are z, of all rows, and the
+ * loss. The caller destroys it. */
+sn_graph *plan_world_network(snug_engine *e, int64_t rows);
 snug_status plan_world_parse(const plan_world *w, const char *text, sn_plan **out, snug_error *err);
 
 #endif

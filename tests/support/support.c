@@ -1,7 +1,4 @@
-/* support.c: engines, expectations, fault sweeps and temporary directories for the tests.
- *
- * Invariants:
- * 1. A sweep uses a fresh engine per run, so that one run's leak cannot hide in the next. */
+/* support.c: engines, expectations and temporary directories for the tests. */
 #include "support/support.h"
 
 #include <dirent.h>
@@ -10,9 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-/* A scenario with more requests than this is no small scenario: the sweep is quadratic. */
-enum { MOST_FAULTS = 20000 };
 
 #ifdef SN_REDZONES
 /* Read by AddressSanitizer at start: a request that is too large is an answer to test, not a reason
@@ -84,85 +78,6 @@ void sn_expect_text(const char *text, const char *piece, const char *file, int l
         return;
     print_error("'%s' is not in '%s'\n", piece, text);
     _fail(file, line);
-}
-
-/* --- sweeps --------------------------------------------------------------------------------- */
-
-/* One fault to arm. */
-typedef struct {
-    bool io;
-    sn_fault_kind kind;
-    bool for_good;
-} fault;
-
-static void arm(snug_engine *e, const fault *f, int64_t n) {
-    if (f->io)
-        sn_fault_io(e, n, f->kind, f->for_good);
-    else
-        sn_fault_memory(e, n, f->for_good);
-}
-
-static bool is_allowed(const fault *f, bool fired, snug_status status) {
-    if (status == SNUG_OK)
-        return true;
-    if (!fired || (f->io && f->kind == SN_FAULT_SHORT))
-        return false;
-    return f->io ? status == SNUG_E_IO || status == SNUG_E_FORMAT : status == SNUG_E_MEMORY;
-}
-
-/* True when the fault struck, so that a later one may, too. */
-static bool run_once(sn_scenario scenario, void *ctx, const fault *f, int64_t n) {
-    snug_engine *e = sn_test_engine(0);
-    arm(e, f, n);
-    snug_error err = {0};
-    const snug_status status = scenario(e, ctx, &err);
-    const bool fired = sn_fault_fired(e);
-    if (!is_allowed(f, fired, status))
-        fail_msg("%s fault %lld (kind %d, %s) gave %s: %s", f->io ? "I/O" : "memory", (long long)n,
-                 (int)f->kind, f->for_good ? "for good" : "once", snug_status_name(status),
-                 err.text);
-    if (status != SNUG_OK && (err.code != status || err.text[0] == '\0'))
-        fail_msg("%s without a text, or with the text of %s", snug_status_name(status),
-                 snug_status_name(err.code));
-    if (snug_engine_bytes(e) != 0)
-        print_error("after %s fault %lld, %s:\n", f->io ? "I/O" : "memory", (long long)n,
-                    f->for_good ? "for good" : "once");
-    sn_test_engine_end(e);
-    return fired;
-}
-
-/* Under sanitizers, where each run takes long, every fourth behind the first 100. */
-static int64_t next_fault(int64_t n) {
-#ifdef SN_REDZONES
-    return n < 100 ? n + 1 : n + 4;
-#else
-    return n + 1;
-#endif
-}
-
-static void sweep(sn_scenario scenario, void *ctx, const fault *f) {
-    int64_t n = 0;
-    while (run_once(scenario, ctx, f, n)) {
-        n = next_fault(n);
-        if (n > MOST_FAULTS)
-            fail_msg("more than %d requests; use a smaller scenario", (int)MOST_FAULTS);
-    }
-    if (n == 0)
-        fail_msg("the scenario makes no %s request: the sweep tests nothing",
-                 f->io ? "I/O" : "memory");
-}
-
-void sn_fault_sweep(sn_scenario scenario, void *ctx) {
-    for (int good = 0; good < 2; good++)
-        sweep(scenario, ctx, &(fault){.io = false, .for_good = good});
-}
-
-void sn_fault_sweep_io(sn_scenario scenario, void *ctx) {
-    for (int kind = SN_FAULT_EIO; kind <= SN_FAULT_SHORT; kind++) {
-        for (int good = 0; good < 2; good++)
-            sweep(scenario, ctx,
-                  &(fault){.io = true, .kind = (sn_fault_kind)kind, .for_good = good});
-    }
 }
 
 /* --- text ----------------------------------------------------------------------------------- */

@@ -49,14 +49,22 @@ void sn_expect_text(const char *text, const char *piece, const char *file, int l
 typedef snug_status (*sn_scenario)(snug_engine *e, void *ctx, snug_error *err);
 
 /* Runs the scenario with memory request N = 0, 1, 2, ... failing, once and for good, until none
- * fails. Each run must end in SNUG_OK or SNUG_E_MEMORY, with the ledger at zero; the last, without
- * a fault, in SNUG_OK. */
-void sn_fault_sweep(sn_scenario scenario, void *ctx);
+ * fails. A run in which one did must end in SNUG_E_MEMORY, with the ledger at zero; in SNUG_OK only
+ * where a row of support/faults.c says why. The last, without a fault, ends in SNUG_OK. */
+#define sn_fault_sweep(scenario, ...)                                                              \
+    sn_fault_sweep_memory_of(__FILE_NAME__, #scenario, (scenario), __VA_ARGS__)
 
-/* The same with the calls of the I/O table: errors (EIO, ENOSPC, EROFS) must end in SNUG_OK (only
- * where the file was not needed), SNUG_E_IO or SNUG_E_FORMAT; short transfers must end in SNUG_OK.
- * */
-void sn_fault_sweep_io(sn_scenario scenario, void *ctx);
+/* The same with the calls of the I/O table: errors (EIO, ENOSPC, EROFS) must end in SNUG_E_IO or
+ * SNUG_E_FORMAT, or have a row; short transfers must end in SNUG_OK. */
+#define sn_fault_sweep_io(scenario, ...)                                                           \
+    sn_fault_sweep_io_of(__FILE_NAME__, #scenario, (scenario), __VA_ARGS__)
+
+/* For a loop of a test's own, before it disarms: the same about a run that ended in this status. */
+#define sn_fault_expect_told(e, name, status) sn_fault_told_of(__FILE_NAME__, (name), (e), (status))
+
+void sn_fault_sweep_memory_of(const char *file, const char *name, sn_scenario scenario, void *ctx);
+void sn_fault_sweep_io_of(const char *file, const char *name, sn_scenario scenario, void *ctx);
+void sn_fault_told_of(const char *file, const char *name, const snug_engine *e, snug_status status);
 
 /* Text that grows, and the writer that fills it; release with sn_text_end. text is never NULL. */
 typedef struct {

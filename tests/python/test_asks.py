@@ -1,0 +1,220 @@
+#!/usr/bin/env python3
+"""Whatever makes bytes asks the budget first: scripts in memory cgroups of exactly their budget stay within it or get an error with
+numbers, and are never killed. The number that a refusal names suffices, and so does every larger one."""
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import unittest
+
+CAGE = os.environ.get("SNUG_IN_CGROUP")
+FULL = bool(os.environ.get("SNUG_TEST_FULL"))
+MIB = 1 << 20
+TF = "import tensorflow as tf\n"
+
+
+NUMBER = r"smallest budget for it is ([\d.]+) MiB|([\d.]+) MiB would do"
+
+
+def number_in(text):
+    """The budget that a refusal names, in whole pages."""
+    found = re.search(NUMBER, text)
+    return int(float(found.group(1) or found.group(2)) * MIB) // 4096 * 4096
+
+
+class Held(unittest.TestCase):
+    def run_within(self, budget, text, *options):
+        """(exit code, stdout, stderr) in a cgroup of the budget; never killed, never counted beyond it."""
+        if not CAGE:
+            self.skipTest("SNUG_IN_CGROUP does not name the program in_cgroup")
+        with tempfile.TemporaryDirectory() as folder:
+            script, report = os.path.join(folder, "script.py"), os.path.join(folder, "report.json")
+            with open(script, "w") as f:
+                f.write(text)
+            command = [CAGE, str(budget), report, sys.executable, "-B", "-m", "snug", "--budget", str(budget), *options, script]
+            done = subprocess.run(command, capture_output=True, text=True, cwd=folder, timeout=600)
+            if done.returncode == 77:
+                self.skipTest(done.stderr)
+            with open(report) as f:
+                told = json.load(f)
+        self.assertFalse(told["killed"], text)
+        self.assertEqual(told["signal"], 0, done.stderr)
+        self.assertLessEqual(told["counted_peak_bytes"], budget, text + done.stderr)
+        return done.returncode, done.stdout, done.stderr
+
+    def refused(self, budget, text, error="ResourceExhaustedError"):
+        code, _, err = self.run_within(budget, text)
+        self.assertEqual(code, 1, text + err)
+        self.assertIn(error, err, text)
+        self.assertRegex(err, r"budget of [\d.]+ MiB", text)
+        self.assertRegex(err, NUMBER, text)
+
+
+class Start(Held):
+    def test_below_the_interpreter_is_refused_at_once(self):
+        code, out, err = self.run_within_any(10 * MIB, "print('ran')")
+        self.assertEqual((code, out), (3, ""))
+        enough = number_in(err)
+        self.assertTrue(10 * MIB < enough < 40 * MIB, err)
+        self.assertEqual(self.run_within(enough + MIB, "print('ran')")[:2], (0, "ran\n"))
+
+    def run_within_any(self, budget, text):
+        with tempfile.TemporaryDirectory() as folder:
+            script = os.path.join(folder, "script.py")
+            with open(script, "w") as f:
+                f.write(text)
+            done = subprocess.run([sys.executable, "-B", "-m", "snug", "--budget", str(budget), script], capture_output=True, text=True)
+            return done.returncode, done.stdout, done.stderr
+
+    def test_a_budget_set_too_late_is_refused_and_the_one_before_stays(self):
+        text = ("import snug\nsnug.budget('64MiB')\ntry:\n    snug.budget('10MiB')\nexcept snug.BudgetError as error:\n    print(error)\n"
+                "print(snug.memory().budget_bytes)\n")
+        code, out, err = self.run_within_any(100 * MIB, text)
+        self.assertEqual(code, 0, err)
+        self.assertIn("would do", out)
+        self.assertEqual(out.splitlines()[-1], str(64 * MIB))
+
+
+class Bytes(Held):
+    def test_arrays_of_tensors(self):
+        for text in ("tf.zeros((12000, 12000)).numpy()", "tf.ones((32, 1 << 20)).numpy()", "tf.fill((32, 1 << 20), 2.0).numpy()",
+                     "tf.random.normal((32, 1 << 20)).numpy()", "kept = [tf.random.normal((512, 512)).numpy() for i in range(200)]",
+                     "tf.data.Dataset.from_tensor_slices(tf.random.normal((12000, 12000)))"):
+            self.refused(96 * MIB, TF + text)
+
+    def test_printing_makes_only_what_is_printed(self):
+        code, out, err = self.run_within(96 * MIB, TF + "x = tf.random.normal((12000, 12000))\nprint(x)\nprint(repr(x)[:40])\n"
+                                         "tf.print(tf.ones((12000, 12000)))\n")
+        self.assertEqual(code, 0, err)
+        self.assertIn("shape=(12000, 12000), dtype=float32)", out)
+
+    def test_files_texts_and_functions(self):
+        many = ("with open('lines', 'w') as f:\n    for _ in range(2000):\n"
+                "        f.write('a line of text that is some letters long\\n' * 1000)\n")
+        for text in ("next(iter(tf.data.Dataset.range(1 << 25).batch(1 << 25)))", many + "tf.io.read_file('lines')",
+                     "tf.strings.as_string(tf.range(4000000))", "tf.io.serialize_tensor(tf.random.normal((32, 1 << 19)))"):
+            self.refused(80 * MIB, TF + text)
+        for text in (many + "kept = list(tf.data.TextLineDataset('lines'))", "tf.random.gamma((1 << 24,), 2.0)",
+                     "tf.unique(tf.random.uniform((4000000,), maxval=10**6, dtype=tf.int32))[0].numpy()"):
+            self.refused(80 * MIB, TF + text, "Error")
+
+    def test_numpy_and_the_interpreter_ask(self):
+        for text in ("import numpy as np\nkept = [np.ones(1 << 20) for i in range(50)]", "import numpy as np\nnp.zeros(20 << 20)",
+                     TF + "float(tf.ones(()))\nimport numpy as np\nx = np.zeros(20 << 20)",
+                     "kept = [str(i) for i in range(10**7)]", "kept = [bytes(5000) for i in range(10**5)]"):
+            self.refused(96 * MIB, text, "MemoryError")
+
+    def test_threads_ask_and_what_was_refused_is_no_harm(self):
+        text = TF + ("import threading, numpy as np\nfailed = []\ndef work():\n    float(tf.ones(()))\n    try:\n        np.ones(1 << 24)\n"
+                     "    except MemoryError:\n        failed.append(1)\nt = threading.Thread(target=work)\nt.start(), t.join()\n"
+                     "a = np.arange(100000).astype('f8')\na.resize(400000, refcheck=False)\nb = np.zeros((300, 300))\n"
+                     "print(failed, a.sum(), b.sum(), float(tf.reduce_sum(tf.ones((50, 50)))))\n")
+        code, out, err = self.run_within(96 * MIB, text)
+        self.assertEqual((code, out), (0, "[1] 4999950000.0 0.0 2500.0\n"), err)
+
+    def test_what_numpy_holds_is_told_and_given_back(self):
+        text = ("import numpy as np, snug\nsnug.memory()\na = np.ones(1 << 20)\nprint(snug.memory()['arrays']['bytes'] >= a.nbytes)\n"
+                "del a\nprint(snug.memory()['arrays']['bytes'])\n")
+        code, out, err = self.run_within(96 * MIB, text)
+        self.assertEqual((code, out), (0, "True\n0\n"), err)
+
+
+class Spill(Held):
+    def test_shuffles_and_caches_larger_than_the_budget(self):
+        data = TF + "d = tf.data.Dataset.range(3000).map(lambda i: tf.fill((64, 64, 3), tf.cast(i, tf.float32)))\n"
+        count = ".batch(16)\nn, s = 0, 0\nfor _ in range(2):\n    for x in d:\n        n, s = n + len(x), s + float(tf.reduce_sum(x[:, 0, 0, 0]))\nprint(n, s)\n"
+        for stage, what in (("d = d.shuffle(3000)", "the shuffle holds"), ("d = d.cache()", "the cache holds")):
+            code, _, err = self.run_within(72 * MIB, data + stage + count)
+            self.assertEqual(code, 1, err)
+            self.assertIn(what, err)
+            self.assertIn("give a folder to spill to", err)
+            with tempfile.TemporaryDirectory(dir=os.path.dirname(CAGE)) as folder:      # a disk, where others may be memory
+                code, out, err = self.run_within(72 * MIB, data + stage + count, "--spill", folder)
+            self.assertEqual((code, out), (0, f"6000 {3000 * 2999 / 2 * 2}\n"), err)
+
+
+FIT = """
+import numpy as np, tensorflow as tf
+from tensorflow import keras
+x = np.ones((100, 1024), "f4")
+m = keras.Sequential([keras.Input((1024,)), keras.layers.Dense(%d), keras.layers.Dense(1)])
+m.compile("adam", "mse")
+m.fit(x, x[:, :1], verbose=0, epochs=3, validation_split=.25, callbacks=[%s])
+print("done")
+"""
+PICTURES = """
+import numpy as np, tensorflow as tf
+from tensorflow import keras
+L = keras.layers
+m = keras.Sequential([keras.Input((32, 32, 3)), L.Conv2D(32, 3, activation="relu"), L.Conv2D(32, 3, activation="relu"), L.Flatten(),
+                      L.Dense(256), L.Dense(10)])
+m.compile("adam", keras.losses.SparseCategoricalCrossentropy(from_logits=True), metrics=["accuracy"])
+x, y = np.ones((70, 32, 32, 3), "f4"), np.zeros(70)
+m.fit(x, y, batch_size=32, verbose=0, epochs=2, validation_data=(x[:40], y[:40]), callbacks=[%s])
+print("done")
+"""
+
+
+class Fit(Held):
+    def told(self, budget, text):
+        code, _, err = self.run_within(budget, text)
+        self.assertEqual(code, 1, err)
+        self.assertIn("smallest budget for it is", err)
+        return number_in(err)
+
+    def test_the_number_named_first_suffices_for_all_of_fit(self):
+        early = "keras.callbacks.EarlyStopping(patience=1, restore_best_weights=True)"
+        for text in (FIT % (3000, ""), FIT % (3000, early), FIT % (3000, "keras.callbacks.BackupAndRestore('backup')"),
+                     PICTURES % ("keras.callbacks.ModelCheckpoint('m.keras'), " + early)):
+            code, out, err = self.run_within(self.told(50 * MIB, text), text)
+            self.assertEqual((code, out), (0, "done\n"), text + err)
+
+    def test_callbacks_that_save_need_little_more(self):
+        self.assertEqual(self.run_within(130 * MIB, FIT % (6000, ""))[0], 0)
+        for callback in ("ModelCheckpoint('m.keras')", "ModelCheckpoint('m.h5')", "BackupAndRestore('backup')",
+                         "ModelCheckpoint('m.weights.h5', save_weights_only=True)"):
+            code, out, err = self.run_within(130 * MIB, FIT % (6000, "keras.callbacks." + callback))
+            self.assertEqual((code, out), (0, "done\n"), callback + err)
+
+
+STEP = """
+import tensorflow as tf
+m = tf.keras.Sequential([tf.keras.layers.Conv2D(8, 3, activation="relu"), tf.keras.layers.MaxPooling2D(), tf.keras.layers.Flatten(),
+                         tf.keras.layers.Dense(10)])
+optimizer = tf.keras.optimizers.Adam(1e-3)
+loss_of = tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+@tf.function
+def train(x, y):
+    with tf.GradientTape() as tape:
+        loss = loss_of(y, m(x, training=True))
+    optimizer.apply_gradients(zip(tape.gradient(loss, m.trainable_variables), m.trainable_variables))
+    return loss
+for i in range(3):
+    x = tf.random.normal((4096, 16, 16, 3))
+    y = tf.random.uniform((4096,), 0, 10, dtype=tf.int32)
+    loss = float(train(x, y))
+print(loss)
+"""
+
+
+class Monotone(Held):
+    @unittest.skipUnless(FULL, "at this size the interpreter's own growth sets the floor, and that is not steady yet")
+    def test_what_fits_fits_in_more(self):
+        budget, code = 24 * MIB, 1
+        for _ in range(12):         # the interpreter's own growth is refused arena by arena; what the training step names is the floor
+            code, loss, err = self.run_within(budget, STEP)
+            if code == 0:
+                break
+            budget = number_in(err) + (0 if "smallest budget" in err else MIB // 2)
+        self.assertEqual(code, 0, err)
+        steps = range(1, 9) if FULL else (1, 2, 3, 5, 8)
+        for b in [budget] * 3 + [budget + i * MIB for i in steps] + [int(budget * k) // 4096 * 4096 for k in (1.01, 1.03, 1.15, 2)]:
+            code, out, err = self.run_within(b, STEP)
+            self.assertEqual(code, 0, f"{budget} suffices, {b} does not: {err}")
+            self.assertAlmostEqual(float(out), float(loss), 4)
+
+
+if __name__ == "__main__":
+    unittest.main()

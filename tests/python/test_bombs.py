@@ -1,0 +1,372 @@
+#!/usr/bin/env python3
+"""Hostile files are refused with one exception, after a bounded number of bytes and within 10 MiB, at every door of Python's."""
+import itertools
+import json
+import os
+import random
+import struct
+import tempfile
+import unittest
+import zipfile
+
+import numpy as np
+
+from snug import keras
+from snug import tensorflow as tf
+from snug.keras import _hdf5
+from snug.keras import layers as L
+
+MOST_BYTES = 10 << 20               # of memory while a file is refused
+MOST_READ = 40 << 20                # of bytes read: a configuration of the largest size, twice, and a directory
+
+
+def of_process(name):
+    with open("/proc/self/status") as file:
+        return next(int(line.split()[1]) << 10 for line in file if line.startswith(name + ":"))
+
+
+def bytes_read():
+    with open("/proc/self/io") as file:
+        return int(file.readline().split()[1])
+
+
+def model():
+    return keras.Sequential([keras.Input((4,)), L.Dense(2, name="dense")])
+
+
+def rows_of(n, byte):
+    def write(file):
+        for _ in range(n >> 20):
+            file.write(byte * (1 << 20))
+    return write
+
+
+class Bombs(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(cls.folder.cleanup)
+        cls.path = staticmethod(lambda name: os.path.join(cls.folder.name, name))
+        m = model()
+        m.compile("sgd", "mse")
+        for name in ("good.keras", "good.h5"):
+            m.save(cls.path(name))
+            keras.models.load_model(cls.path(name))
+        for name in ("good.weights.h5", "good.safetensors", "good.npz"):
+            m.save_weights(cls.path(name))
+            m.load_weights(cls.path(name))
+        with zipfile.ZipFile(cls.path("good.keras")) as file:
+            cls.config, cls.weights = file.read("config.json"), file.read("model.weights.h5")
+        with open(cls.path("good.weights.h5"), "rb") as file:
+            cls.h5 = file.read()
+        cls.model = m
+
+    def refused(self, load, words="", kinds=(ValueError,)):
+        with open("/proc/self/clear_refs", "w") as file:
+            file.write("5")                             # the peak is counted from here
+        before, read = of_process("VmRSS"), bytes_read()
+        with self.assertRaisesRegex(kinds, words) as caught:
+            load()
+        self.assertNotIsInstance(caught.exception, (UnicodeError, KeyError, RecursionError))
+        self.assertLess(of_process("VmHWM") - before, MOST_BYTES)
+        self.assertLess(bytes_read() - read, MOST_READ)
+
+    def archive(self, name, members, method=zipfile.ZIP_DEFLATED):
+        with zipfile.ZipFile(self.path(name), "w", method) as file:
+            for member, data in members:
+                if callable(data):
+                    with file.open(member, "w", force_zip64=True) as to:
+                        data(to)
+                else:
+                    file.writestr(member, data)
+        return self.path(name)
+
+    def load(self, name, *members, **how):
+        path = self.archive(name, members, **how)
+        return lambda: keras.models.load_model(path)
+
+    def file(self, name, data):
+        with open(self.path(name), "wb") as file:
+            file.write(data)
+        return self.path(name)
+
+    # --- .keras ---------------------------------------------------------------------------------------
+    def test_what_unpacks_to_much_more_is_refused(self):
+        weights = ("model.weights.h5", self.weights)
+        self.refused(self.load("a.keras", ("config.json", rows_of(24 << 20, b" ")), weights), "at most")
+        self.refused(self.load("b.keras", ("config.json", rows_of(8 << 20, b" ")), weights), "at most")
+        self.refused(self.load("c.keras", ("config.json", self.config), ("model.weights.h5", rows_of(24 << 20, b"\0"))), "at most")
+
+    def test_a_directory_has_a_limit(self):
+        n, entry = 60000, struct.pack("<4s6H3I5H2I", b"PK\1\2", 20, 20, 0, 0, 0, 33, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0) + b"a"
+        end = struct.pack("<4s4H2IH", b"PK\5\6", 0, 0, n, n, n * len(entry), 0, 0)
+        for name in ("d.keras", "d.npz"):
+            path = self.file(name, entry * n + end)
+            load = keras.models.load_model if name == "d.keras" else self.model.load_weights
+            self.refused(lambda: load(path), "too many members")
+
+    def test_members_are_plain_and_have_one_name(self):
+        weights = ("model.weights.h5", self.weights)
+        with self.assertWarns(UserWarning):
+            load = self.load("e.keras", ("config.json", b"{}"), ("config.json", self.config), weights)
+        self.refused(load, "one name")
+        for method in (zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA):
+            self.refused(self.load("f.keras", ("config.json", self.config), weights, method=method), "does not read")
+        self.refused(self.load("g.keras", ("config.json", self.config)), "no item named")
+        with open(self.archive("h.keras", [("config.json", self.config), weights], zipfile.ZIP_STORED), "rb") as file:
+            raw = bytearray(file.read())
+        raw[raw.index(self.weights[:200]) + 500] ^= 1
+        self.refused(lambda: keras.models.load_model(self.file("h.keras", raw)), "CRC")
+        with open(self.path("good.keras"), "rb") as file:
+            good = file.read()
+        for n in (0, 4, 30, len(good) // 2, len(good) - 1):
+            self.refused(lambda: keras.models.load_model(self.file("i.keras", good[:n])), "not a file that Keras wrote")
+
+    def configs(self):
+        yield from (b"", b"[]", b"null", b"5", b"\xff\xfe{", b"[" * 200000, b'{"a":' * 200000, b"{}", b'{"class_name": 5, "config": {}}')
+        yield b'{"class_name":"Sequential","config":{"name":"s","layers":[' * 300 + b"]}}" * 300
+        for key, value in (("units", -1), ("units", float("nan")), ("units", 1 << 62), ("units", 1 << 40), ("units", "x"), ("units", None), ("name", 5),
+                           ("dtype", 5), ("kernel_initializer", {"class_name": "Zeros", "config": {"a": 1}}), ("activation", {"class_name": None})):
+            config = json.loads(self.config)
+            config["config"]["layers"][1]["config"][key] = value
+            yield json.dumps(config).encode()
+        for change in ({"config": 5}, {"config": {"layers": 5}}, {"build_config": 5}, {"compile_config": {"optimizer": []}}, {"class_name": "Functional"}):
+            yield json.dumps({**json.loads(self.config), **change}).encode()
+
+    def test_configurations_are_refused(self):
+        for text in self.configs():
+            with self.subTest(text[:60]):
+                self.refused(self.load("j.keras", ("config.json", text), ("model.weights.h5", self.weights)), kinds=(ValueError, TypeError))
+                if not text.startswith(b"{") or b"config" not in text:
+                    self.refused(lambda: keras.models.model_from_json(text))
+        lists = '{"class_name":"Sequential","config":{"layers":[' + "[]," * (1 << 20) + "[]]}}"
+        self.refused(lambda: keras.models.model_from_json(lists), "more lists")
+        long = " " * (17 << 20)
+        self.refused(lambda: keras.models.model_from_json(long), "at most")
+
+    def test_damaged_configurations_raise_one_exception(self):
+        draw, words = random.Random(5), (b"null", b"-1", b"1e400", b'"os"', b"[]", b"{}", b"99999999999", b"true", b'"function"', b'""')
+        for _ in range(400):
+            text = bytearray(self.config)
+            for _ in range(draw.randint(1, 4)):
+                i = draw.randrange(len(text))
+                if draw.random() < 0.5:
+                    text[i] = draw.randrange(32, 127)
+                else:
+                    text[i:i + draw.randint(0, 12)] = draw.choice(words)
+            try:
+                keras.models.model_from_json(bytes(text))
+            except (ValueError, TypeError):
+                pass
+
+    def test_layers_that_come_in_any_order_take_no_longer(self):
+        """Each call waits for what it needs, and is not asked again for every other one: counted, not timed."""
+        x = keras.Input((2,))
+        y = x
+        for i in range(150):
+            y = L.Activation("relu", name=f"a{i}")(y)
+        config = keras.Model(x, y).get_config()
+        config["layers"] = config["layers"][:1] + config["layers"][:0:-1]
+        looks, real = [0], keras._models._Later.__init__
+
+        def count(self, *args):
+            looks[0] += 1
+            real(self, *args)
+        keras._models._Later.__init__ = count
+        try:
+            self.assertEqual(len(keras.Model.from_config(config).layers), 151)
+        finally:
+            keras._models._Later.__init__ = real
+        self.assertLess(looks[0], 151)
+
+    # --- .h5 ------------------------------------------------------------------------------------------
+    def h5_of(self, name, make):
+        """A file whose root make(writer) gives as (header, index, heap)."""
+        with open(self.path(name), "wb") as file:
+            w = _hdf5._Writer(file)
+            header, index, heap = make(w)
+            w.put(0, _hdf5.MAGIC + bytes([0, 0, 0, 0, 0, 8, 8, 0]) + struct.pack("<HHI", 4, 16, 0)
+                  + struct.pack("<QQQQ", 0, _hdf5.UNDEFINED, w.end, _hdf5.UNDEFINED) + _hdf5._entry(0, header, index, heap))
+            file.truncate(w.end)
+        return self.path(name)
+
+    @staticmethod
+    def linked(w, members):
+        """A group whose members are at places that are given."""
+        names, text, offsets = sorted(members), bytearray(8), {}
+        for n in names:
+            offsets[n] = len(text)
+            text += (n.encode() + b"\0").ljust(8, b"\0")
+        data = w.put(w.place(len(text)), bytes(text))
+        heap = w.put(w.place(32), b"HEAP" + struct.pack("<IQQQ", 0, len(text), 1, data))
+        index = w.index([w.leaf(names[i:i + 8], members, offsets) for i in range(0, len(names), 8)])
+        return w.header([(0x11, struct.pack("<QQ", index, heap))]), index, heap
+
+    def test_groups_with_countless_paths_end(self):
+        def make(w):
+            group = w.group({})
+            for _ in range(40):
+                group = self.linked(w, {"layers": group, "dense": group, "vars": group, "model_weights": group})
+            return group
+        path = self.h5_of("dag.weights.h5", make)
+        self.refused(lambda: self.model.load_weights(path))
+        self.refused(lambda: keras.models.load_model(path))
+        self.refused(lambda: _hdf5.read(path), "two names")
+
+    def test_one_array_under_many_names_is_read_once(self):
+        def make(w):
+            one = (w.array(np.zeros(1 << 19, "f4")), None, None)
+            inner = self.linked(w, {str(i): one for i in range(1000)})
+            return self.linked(w, {"layers": self.linked(w, {"dense": self.linked(w, {"vars": inner})})})
+        path = self.h5_of("links.weights.h5", make)
+        self.refused(lambda: self.model.load_weights(path), "1000 arrays")
+        self.refused(lambda: _hdf5.read(path), "two names")
+
+    def test_names_have_a_limit(self):
+        def make(w):
+            empty = w.group({})
+            return self.linked(w, {f"n{i}": empty for i in range(40000)})
+        path = self.h5_of("names.weights.h5", make)
+        self.refused(lambda: self.model.load_weights(path), "more names")
+
+    def test_headers_over_each_other_are_refused(self):
+        """Names in a text that stands for all of them, headers that share their bytes."""
+        def make(w):
+            at = w.place(1 << 20)
+            for i in range(0, 1 << 16, 8):
+                w.put(at + i, struct.pack("<BBHI", 1, 0, 65535, 60000))
+            return self.linked(w, {f"{i}": (at + 8 * i, None, None) for i in range(2000)})
+        path = self.h5_of("over.weights.h5", make)
+        self.refused(lambda: _hdf5.read(path))
+
+    def test_a_model_of_many_layers_is_read(self):
+        """Limits are for files, not for models: 600 layers, each of which has a group of its own."""
+        many = keras.Sequential([keras.Input((1,))] + [L.Dense(1) for _ in range(600)])
+        for name in ("many.weights.h5", "many.h5", "many.keras", "many.npz", "many.safetensors"):
+            (many.save_weights if name not in ("many.h5", "many.keras") else many.save)(self.path(name))
+            many.load_weights(self.path(name)) if name != "many.keras" else keras.models.load_model(self.path(name))
+
+    def test_texts_have_a_limit(self):
+        """An attribute of 4,000 texts, all of them one text of 60 kB."""
+        def make(w):
+            heap = w.heap([b"a" * 60000])
+            head = w.attribute("layer_names", ["b"])[1][:-16]
+            head = head[:-8] + struct.pack("<Q", 4000)
+            group = w.header([(0x11, struct.pack("<QQ", *self.linked(w, {})[1:])), (0x0c, head + struct.pack("<IQI", 60000, heap, 1) * 4000)])
+            return group, None, None
+        path = self.h5_of("texts.weights.h5", make)
+        self.refused(lambda: self.model.load_weights(path))
+
+    def test_damaged_h5_raise_one_exception(self):
+        draw = random.Random(3)
+        for _ in range(300):
+            bad = bytearray(self.h5)
+            for _ in range(draw.randint(1, 8)):
+                bad[draw.randrange(len(bad))] = draw.choice([0, 255, 1, 127, 128, draw.randrange(256)])
+            path = self.file("r.weights.h5", bad[:draw.choice([len(bad), draw.randrange(len(bad))])])
+            try:
+                self.model.load_weights(path)
+            except ValueError as error:
+                self.assertIn(path, str(error))
+
+    # --- arrays ---------------------------------------------------------------------------------------
+    def test_safetensors_are_read_by_the_engine(self):
+        row = '"dtype":"F32","shape":[524288],"data_offsets":[0,2097152]'
+        heads = [b"{}", b"[]", b'{"a":{}}', b"[" * 100000, b'{"a":' * 1000, b'{"a":{"dtype":"F32","shape":[2],"data_offsets":[8,0]}}',
+                 b'{"a":{"dtype":"F32","shape":[4611686018427387904,4],"data_offsets":[0,0]}}',
+                 b'{"a":{"dtype":"F32","shape":[2],"data_offsets":[-1000,0]}}', b'{"a":{"dtype":"ZZ","shape":[2],"data_offsets":[0,8]}}',
+                 ("{" + ",".join(f'"t{i}":{{{row}}}' for i in range(1000)) + "}").encode()]
+        for head in heads:
+            with self.subTest(head[:60]):
+                path = self.file("a.safetensors", struct.pack("<Q", len(head)) + head + b"\0" * (2097152 if b"524288" in head else 8))
+                self.refused(lambda: self.model.load_weights(path), "a.safetensors")
+        for n in (1 << 63, 1 << 62, 1 << 32):
+            path = self.file("b.safetensors", struct.pack("<Q", n) + b"{}")
+            self.refused(lambda: self.model.load_weights(path), "b.safetensors")
+        self.refused(lambda: self.model.load_weights(self.file("c.safetensors", b"")), "c.safetensors")
+
+    @staticmethod
+    def npy(shape, descr="<f4"):
+        head = str({"descr": descr, "fortran_order": False, "shape": shape}).encode().ljust(117) + b"\n"
+        return b"\x93NUMPY\1\0" + struct.pack("<H", len(head)) + head
+
+    def test_npz_are_compared_with_their_headers_first(self):
+        names = [f"{v.path}.npy" for v in self.model.weights]
+        bias = self.npy((2,)) + b"\0" * 8
+
+        def large(file):
+            file.write(self.npy((24 << 18,)))
+            rows_of(24 << 20, b"\0")(file)
+        for head in (large, self.npy((1 << 60,)), self.npy((-4, 2)), self.npy((4, 2)), self.npy((4, 2), "|O") + b"\0" * 64, b"", b"\x93NUMPY\1\0\xff\xff",
+                     self.npy((4, 2), "<f4").replace(b"4, 2", b"(" * 40), self.npy((4, 2), "<c99"), self.npy((4, 2)) + b"\0" * 64):
+            path = self.archive("a.npz", [(names[0], head), (names[1], bias)])
+            self.refused(lambda: self.model.load_weights(path))
+        before = self.model.get_weights()
+        path = self.archive("b.npz", [(names[0], self.npy((4, 2)) + b"\0" * 32), (names[1], self.npy((3,)) + b"\0" * 12)])
+        self.refused(lambda: self.model.load_weights(path), "it is")
+        self.assertTrue(all(np.array_equal(a, b) for a, b in zip(before, self.model.get_weights())))       # nothing was written
+
+    def test_checkpoints_and_folders_hold_no_packed_arrays(self):
+        v = tf.Variable(np.zeros(4, "f4"))
+        self.archive("ckpt.npz", [("__step__.npy", self.npy(()) + b"\0" * 4), ("v.npy", rows_of(24 << 20, b"\0"))])
+        self.refused(lambda: tf.train.Checkpoint(v=v).restore(self.path("ckpt")))
+        os.makedirs(self.path("saved"), exist_ok=True)
+        self.archive("saved/variables.npz", [("/v.npy", rows_of(24 << 20, b"\0"))])
+        for notes in ({}, {"kind": "module"}, {"kind": "module", "signatures": {}, "arrays": "../good.npz", "object": None}, [], {"kind": "what"},
+                      {"kind": "module", "signatures": {}, "object": {"kind": "variable", "at": "/v", "trainable": True}}):
+            with open(self.path("saved/snug_model.json"), "w") as file:
+                json.dump(notes, file)
+            self.refused(lambda: tf.saved_model.load(self.path("saved")))
+
+    def test_datasets_in_folders(self):
+        tf.data.Dataset.range(3).save(self.path("data"))
+        with open(self.path("data/dataset.json")) as file:
+            good = json.load(file)
+
+        def written(notes):
+            with open(self.path("data/dataset.json"), "w") as file:
+                json.dump(notes, file) if not isinstance(notes, str) else file.write(notes)
+        deep = "part"
+        for _ in range(200):
+            deep = {"tuple": [deep]}
+        changes = ({"elements": "../good.npz"}, {"elements": 5}, {"count": -1}, {"count": "x"}, {"spec": 5}, {"spec": [["float99", []]]}, {"spec": []},
+                   {"spec": [["int64", [-5]]]}, {"structure": deep}, {"structure": {"list": []}}, {"format": 2})
+        for notes in itertools.chain(({**good, **c} for c in changes), ("[]", "[" * 100000, "", " " * (2 << 20), "5")):
+            written(notes)
+            self.refused(lambda: tf.data.Dataset.load(self.path("data")), kinds=(tf.errors.DataLossError,))
+        written({**good, "spec": [["float32", [2]]]})
+        self.refused(lambda: list(tf.data.Dataset.load(self.path("data"))), "cache file", kinds=(tf.errors.OpError,))
+        elements = self.path("data/" + good["elements"])
+        with open(elements, "rb") as file:
+            raw = file.read()
+        written(good)
+        for bad in (raw[:-3], raw[:16] + b"\xff" * 8 + raw[24:], b"", raw[:8] + b"\xff" * 7 + b"\x7f" + raw[16:]):
+            self.file("data/" + good["elements"], bad)
+            self.refused(lambda: list(tf.data.Dataset.load(self.path("data"))), kinds=(tf.errors.OpError,))
+
+    def test_data_files_of_others(self):
+        for name in ("mnist", "boston_housing"):
+            path = self.archive("data.npz", [("x_train.npy", rows_of(24 << 20, b"\0"))])
+            self.refused(lambda: getattr(keras.datasets, name).load_data(path))
+            self.refused(lambda: getattr(keras.datasets, name).load_data(self.path("good.npz")), "has no array")
+        for head in (self.npy((24 << 18,)), self.npy((1,), "|O")):
+            def large(file, head=head):
+                file.write(head)
+                rows_of(24 << 20, b"\0")(file)
+            path = self.archive("data.npz", [("x_train.npy", large)])
+            self.refused(lambda: keras.datasets.mnist.load_data(path), "unpacks to")
+
+    def test_packed_pictures_unpack_to_what_they_say(self):
+        import gzip
+        home, before = self.path("home"), os.environ.get("KERAS_HOME")
+        os.makedirs(home + "/datasets/fashion-mnist")
+        os.environ["KERAS_HOME"] = home
+        self.addCleanup(lambda: os.environ.pop("KERAS_HOME") if before is None else os.environ.update(KERAS_HOME=before))
+        for raw in (gzip.compress(b"\0" * (24 << 20)), b"\x1f\x8b\x08garbage", b"", gzip.compress(b"\0\0\x08\1\0\0\0\5ab")):
+            for part in ("train", "t10k"):
+                self.file(f"home/datasets/fashion-mnist/{part}-labels-idx1-ubyte.gz", raw)
+            self.refused(lambda: keras.datasets.fashion_mnist.load_data(), "labels")
+
+
+if __name__ == "__main__":
+    unittest.main()

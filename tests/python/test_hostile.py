@@ -1,0 +1,461 @@
+#!/usr/bin/env python3
+"""Values made to do harm, and failures in the middle of something: an exception, and everything works as before."""
+import gc
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import unittest
+
+import numpy as np
+
+import snug
+import snug.tensorflow as tf
+from snug import _C, _tape, keras
+
+ERRORS = (ValueError, TypeError, IndexError, tf.errors.OpError)
+
+
+class Lists(unittest.TestCase):
+    def test_an_empty_list_beside_a_number_is_not_rectangular(self):
+        for value in ([[], 5], [[], 5.0], [[], np.int64(2)], [[], np.float64(2)], ([], True), [[[], []], 7], [[[]], np.ones(2)],
+                      [[], np.ones(())], [[[]], [3]], [np.ones((2, 0)), 5]):
+            with self.assertRaises(ValueError, msg=repr(value)):
+                tf.constant(value)
+        self.assertEqual(tf.constant([[[]], [[]]]).shape, (2, 1, 0))
+        self.assertEqual(tf.constant([np.ones((0, 3)), np.ones((0, 3))]).shape, (2, 0, 3))
+
+    def changing(self, change, n=50):
+        """A list whose items change it when they are asked."""
+        items = []
+
+        class Item:
+            def __array__(self, *args, **keywords):
+                change(items)
+                return np.ones(2, "f4")
+
+            def __float__(self):
+                change(items)
+                return 1.0
+
+            def __index__(self):
+                change(items)
+                return 1
+
+        items += [Item() for _ in range(n)]
+        return items
+
+    def test_lists_that_change_while_they_are_read(self):
+        x = tf.ones((2, 2))
+        used = [tf.constant, tf.convert_to_tensor, lambda l: tf.stack(l), lambda l: tf.concat([x] + l, 0), lambda l: tf.reshape(x, l),
+                lambda l: x + l, lambda l: tf.data.Dataset.from_tensor_slices(l), tf.Variable, lambda l: tf.transpose(x, l),
+                lambda l: tf.reduce_sum(x, axis=l), lambda l: tf.add_n(l), lambda l: tf.fill(l, 1.0)]
+        for change in (list.clear, lambda l: l.append(1), lambda l: l.__setitem__(slice(0, 40), []), lambda l: l.insert(0, x)):
+            for use in used:
+                try:
+                    use(self.changing(change, 3))
+                    use(self.changing(change))
+                except ERRORS:
+                    pass
+        self.assertRaises(IndexError, tf.constant, self.changing(list.clear))
+
+    def test_tensors_of_a_list_that_is_emptied_are_held(self):
+        class Late:
+            def __array__(self, *args, **keywords):
+                items.clear()
+                return np.full((2,), 7, "f4")
+
+        for call in (tf.stack, lambda l: tf.concat(l, 0), tf.add_n):
+            items = [tf.ones((2,)) * 2, Late()]
+            try:
+                result = call(items)
+            except ERRORS:
+                continue
+            self.assertEqual(sorted(set(result.numpy().ravel().tolist()) - {9.0}), [] if call is tf.add_n else [2.0, 7.0])
+
+    def test_an_array_that_is_none_is_not_asked_again(self):
+        class Self:
+            def __array__(self, *args, **keywords):
+                return self
+
+        class Lists_:
+            def __array__(self, *args, **keywords):
+                return [self]
+
+        for value in (Self(), [Self()], Lists_(), [[Lists_()]]):
+            with self.assertRaises(ValueError):
+                tf.constant(value)
+
+
+class Functions(unittest.TestCase):
+    def test_settings_that_are_no_numbers(self):
+        with self.assertRaises(tf.errors.InvalidArgumentError):
+            tf.linalg.diag(tf.ones((2, 3)), num_cols=tf.ones((2, 3)))
+        with self.assertRaises(tf.errors.InvalidArgumentError):
+            tf.tensor_scatter_nd_update(tf.ones((3,)), tf.constant(1), tf.constant(5.0))
+
+    def test_axes_that_a_tensor_does_not_have(self):
+        rot90, ones = _C.function("keras.ops.rot90"), tf.ones
+        for call in (lambda: rot90(ones((2, 2)), 1, (-3, 0)), lambda: rot90(ones((2, 2)), 1, (0, 40)), lambda: rot90(ones((2, 2)), 2, (0, 0)),
+                     lambda: rot90(ones(()), 2), lambda: rot90(ones((2, 2)), 2, (2 ** 40, 0)), lambda: tf.image.rot90(ones((2,))),
+                     lambda: tf.image.rot90(ones((2, 2)), 2), lambda: tf.searchsorted(ones((2, 3)), ones((3, 3))),
+                     lambda: tf.tensordot(ones((1,) * 8), ones((1,) * 8), [[0, 0], [0, 0]]), lambda: tf.slice(ones((3,)), [1], [2 ** 63 - 1]),
+                     lambda: tf.slice(ones((3,)), [-2 ** 63], [-1])):
+            self.assertRaises(tf.errors.InvalidArgumentError, call)
+
+
+class Chains(unittest.TestCase):
+    def values(self, dataset):
+        return [int(x) for x in dataset.as_numpy_iterator()]
+
+    def test_long_chains_of_datasets(self):
+        d = tf.data.Dataset.range(3)
+        for _ in range(3000):
+            d = d.map(lambda x: x + 1)
+        self.assertEqual(self.values(d), [3000, 3001, 3002])
+        d = tf.data.Dataset.range(3)
+        for _ in range(2000):
+            d = d.take(2)
+        self.assertEqual(self.values(d.prefetch(1)), [0, 1])
+
+    def test_chains_that_no_stack_holds_are_refused(self):
+        d = tf.data.Dataset.range(3)
+        with self.assertRaisesRegex(tf.errors.OpError, "at most 10000"):
+            for _ in range(100000):
+                d = d.take(2)
+        self.assertEqual(self.values(tf.data.Dataset.range(2)), [0, 1])
+        d = tf.data.Dataset.range(3)
+        for _ in range(2000):
+            d = d.batch(2).unbatch()
+        with self.assertRaisesRegex(tf.errors.ResourceExhaustedError, "stack"):
+            self.values(d)
+        with self.assertRaisesRegex(tf.errors.OpError, "at most 1000000"):
+            for _ in range(40):
+                d = tf.data.Dataset.zip((d, d)).map(lambda a, b: a)
+
+
+class Refused(unittest.TestCase):
+    """A run that refuses its values has changed nothing."""
+    x, good = np.linspace(0, 1, 64, dtype="f4").reshape(16, 4), np.zeros(16, "i4")
+    bad = np.where(np.arange(16) == 3, 99, 0)
+
+    def same(self, before, variables, message=None):
+        for old, v in zip(before, variables):
+            np.testing.assert_array_equal(old, v.numpy(), message)
+
+    def test_a_bad_label_in_the_first_batch_of_fit(self):
+        for optimizer in ("sgd", "adam", keras.optimizers.SGD(0.1, momentum=0.9)):
+            model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(3, activation="softmax")])
+            model.compile(optimizer, "sparse_categorical_crossentropy", metrics=["accuracy"])
+            model.fit(self.x, self.good, epochs=2, verbose=0)
+            before = model.get_weights()
+            self.assertRaises(tf.errors.InvalidArgumentError, model.fit, self.x, self.bad, batch_size=8, verbose=0, shuffle=False)
+            self.same(before, model.weights)
+            model.predict(self.x, verbose=0)
+            with tempfile.TemporaryDirectory() as folder:
+                model.save(os.path.join(folder, "m.keras"))
+                model.save_weights(os.path.join(folder, "m.weights.h5"))
+            loss = model.fit(self.x, self.good, verbose=0).history["loss"][0]
+            self.assertTrue(np.isfinite(loss))
+
+    def step(self, optimizer, first):
+        model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(2)])
+        loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+        metrics, seen = [keras.metrics.Mean(), keras.metrics.SparseCategoricalAccuracy()], tf.Variable(0.0)
+
+        def step(x, y):
+            if first:
+                seen.assign_add(1.0)
+            with tf.GradientTape() as tape:
+                p = model(x)
+                value = loss(y, p)
+            optimizer.apply_gradients(zip(tape.gradient(value, model.trainable_variables), model.trainable_variables))
+            metrics[0].update_state(value)
+            metrics[1].update_state(y, p)
+            if not first:
+                seen.assign_add(1.0)
+        return step, lambda: model.variables + [seen] + metrics[0].variables + metrics[1].variables + list(optimizer.variables)
+
+    def test_a_bad_label_in_steps_of_ones_own(self):
+        for traced in (False, True):
+            for first in (False, True):
+                for trained in (False, True):
+                    step, variables = self.step(keras.optimizers.Adam(), first)
+                    call = tf.function(step) if traced else step
+                    if trained:
+                        call(self.x, self.good)
+                    with self.assertRaises(tf.errors.InvalidArgumentError):
+                        call(self.x, self.bad)
+                        [v.numpy() for v in variables()]
+                    [v.numpy() for v in variables()]
+                    call(self.x, self.good)
+                    [v.numpy() for v in variables()]
+
+    def refuse(self, body, argument, shape=(4,)):
+        v, w = tf.Variable(tf.zeros((4,))), tf.Variable(tf.ones(shape))
+        call = tf.function(lambda x: body(v, w, x))
+        with self.assertRaises(tf.errors.InvalidArgumentError):
+            call(argument)
+            v.numpy(), w.numpy()
+        self.same((np.zeros(4), np.ones(shape)), (v, w))
+        v.assign_add(tf.ones(4))
+        self.assertEqual(float(v[0]), 1)
+
+    def test_checks_behind_writes(self):
+        one, check = tf.ones(4), tf.debugging.check_numerics
+        self.refuse(lambda v, w, i: (v.assign_add(one), w.assign(tf.gather(w, i))), tf.constant([0, 1, 2, 9]))
+        self.refuse(lambda v, w, x: (v.assign_add(one), w.assign(check(w / x, "nan"))), tf.constant(0.0))
+        self.refuse(lambda v, w, x: (v.assign_add(one), w.assign(tf.linalg.inv(x))), tf.zeros((4, 4)), (4, 4))
+
+    def test_checks_of_what_was_written_take_the_write_back(self):
+        one, check = tf.ones(4), tf.debugging.check_numerics
+        self.refuse(lambda v, w, x: (v.assign_add(one), w.assign(check(v / x, "nan"))), tf.constant(0.0))
+        self.refuse(lambda v, w, i: (v.assign_add(one), v.assign_add(one), w.assign(w + 2 * v), v.assign(tf.gather(w, i))),
+                    tf.constant([0, 1, 2, 9]))
+
+
+class Matrices(unittest.TestCase):
+    def test_cholesky_wants_a_positive_matrix(self):
+        for matrix in ([[1., 2.], [2., 1.]], [[0., 0.], [0., 1.]], [[float("nan"), 0.], [0., 1.]]):
+            with self.assertRaises(tf.errors.InvalidArgumentError):
+                tf.linalg.cholesky(tf.constant(matrix)).numpy()
+            with self.assertRaises(tf.errors.InvalidArgumentError):
+                tf.function(lambda m: tf.linalg.cholesky(m))(tf.constant([[[4., 2.], [2., 5.]], matrix])).numpy()
+        np.testing.assert_allclose(tf.linalg.cholesky(tf.constant([[4., 2.], [2., 5.]])), [[2, 0], [1, 2]])
+
+
+class Divisors(unittest.TestCase):
+    def test_whole_numbers_are_not_divided_by_a_zero_that_a_run_makes(self):
+        for divide in (lambda x, y: x // y, tf.math.floormod, tf.truncatediv):
+            for dtype in (tf.int32, tf.int64):
+                halves = tf.data.Dataset.range(4).map(lambda i: divide(tf.constant(8, dtype), tf.cast(3 - i, dtype)))
+                found = []
+                with self.assertRaises(tf.errors.InvalidArgumentError):
+                    for value in halves:
+                        found.append(int(value))
+                self.assertEqual(found, [int(divide(8, n)) for n in (3, 2, 1)])
+                traced = tf.function(divide)
+                np.testing.assert_array_equal(traced(tf.constant([7, -7], dtype), tf.constant([2, 2], dtype)),
+                                              divide(tf.constant([7, -7], dtype), tf.constant([2, 2], dtype)))
+                with self.assertRaises(tf.errors.InvalidArgumentError):
+                    traced(tf.constant([7, -7], dtype), tf.constant([2, 0], dtype)).numpy()
+
+
+class Ignored(unittest.TestCase):
+    """Settings that no layer can follow are refused, also where they look like "not given"."""
+
+    def test_negative_sides_and_axes_that_are_not_there(self):
+        l, x3, x4, x5 = keras.layers, tf.ones((2, 8, 3)), tf.ones((2, 8, 8, 3)), tf.ones((1, 4, 4, 4, 2))
+        cases = [(l.ZeroPadding2D(((-3, 0), (0, 0))), x4), (l.ZeroPadding2D(-1), x4), (l.ZeroPadding1D(-1), x3), (l.ZeroPadding3D(-2), x5),
+                 (l.Cropping1D(-1), x3), (l.Cropping2D(-5), x4), (l.Cropping2D((1, -1)), x4), (l.Cropping3D(-1), x5),
+                 (l.LayerNormalization(axis=-99), x3), (l.BatchNormalization(axis=-99), x3), (l.BatchNormalization(axis=[1, -99]), x3),
+                 (l.RMSNormalization(axis=-99), x3), (l.UnitNormalization(axis=-99), x3), (l.Softmax(axis=99), x3),
+                 (l.Softmax(axis=-99), x3), (l.Conv2DTranspose(2, 3, strides=2, output_padding=-1), x4)]
+        for layer, x in cases:
+            with self.assertRaises(ValueError, msg=type(layer).__name__):
+                layer(x)
+        for make in (lambda: l.Reshape((4, -2)), lambda: l.Permute((2, -2)), lambda: l.ReLU(max_value=-1.0)):
+            with self.assertRaises(ValueError):
+                make()(x3)
+
+    def test_in_files(self):
+        text = keras.Sequential([keras.Input((8, 8, 3)), keras.layers.ZeroPadding2D(((3, 0), (0, 0)))]).to_json()
+        self.assertEqual(keras.models.model_from_json(text).output_shape, (None, 11, 8, 3))
+        with self.assertRaises(ValueError):
+            keras.models.model_from_json(text.replace("[3, 0]", "[-3, 0]"))(tf.ones((1, 8, 8, 3)))
+
+    def test_defaults_are_still_there(self):
+        l, x3, x4 = keras.layers, tf.ones((2, 8, 3)), tf.ones((2, 8, 8, 3))
+        for layer, x, shape in ((l.ZeroPadding2D(), x4, (2, 10, 10, 3)), (l.ZeroPadding2D((1, 2)), x4, (2, 10, 12, 3)), (l.Cropping1D(), x3, (2, 6, 3)),
+                                (l.Cropping2D(((1, 2), (0, 1))), x4, (2, 5, 7, 3)), (l.Softmax(axis=[1, 2]), x3, (2, 8, 3)), (l.ReLU(), x3, (2, 8, 3)),
+                                (l.LayerNormalization(), x3, (2, 8, 3)), (l.Conv2DTranspose(2, 3, strides=2), x4, (2, 17, 17, 2))):
+            self.assertEqual(layer(x).shape, shape, type(layer).__name__)
+
+
+class Interrupted(unittest.TestCase):
+    def interrupt(self, event, count, use):
+        """KeyboardInterrupt in GradientTape.__enter__ or __exit__: at its end, or before its line `count`."""
+        left = [count]
+
+        def trace(frame, what, arg):
+            if not frame.f_code.co_filename.endswith("_tape.py") or frame.f_code.co_name not in ("__enter__", "__exit__"):
+                return None
+
+            def lines(frame, what, arg):
+                left[0] -= what == event
+                if left[0] < 0 and what == event:
+                    left[0] = 10 ** 9
+                    raise KeyboardInterrupt
+                return lines
+            return lines
+
+        sys.settrace(trace)
+        try:
+            use()
+            return False
+        except KeyboardInterrupt:
+            return True
+        finally:
+            sys.settrace(None)
+
+    def test_a_tape_does_not_outlive_an_interrupt(self):
+        v = tf.Variable(2.0)
+
+        def use():
+            with tf.GradientTape() as tape:
+                y = v * v
+            return tape.gradient(y, v)
+
+        interrupted = sum(self.interrupt(event, count, use) for event in ("return", "line") for count in range(30))
+        self.assertGreater(interrupted, 10)
+        self.assertEqual(len(_tape.ACTIVE), 0)
+        self.assertEqual(float(use()), 4)
+        for _ in range(100):
+            float(v * v)
+        self.assertLess(_C.info()["nodes"], 50)      # no tape keeps them
+
+    def test_a_tape_that_somebody_holds_stops_when_entering_it_is_interrupted(self):
+        held = []
+
+        def use():
+            tape = tf.GradientTape(persistent=True)
+            held.append(tape)
+            with tape:
+                pass
+
+        for count in range(1, 8):
+            if self.interrupt("line", count, use):
+                self.assertNotIn(held[-1], list(_tape.ACTIVE))
+        self.assertEqual(len(_tape.ACTIVE), 0)
+
+
+class Forks(unittest.TestCase):
+    """A child of a process whose other threads use Snug works, whatever they were doing."""
+
+    def child(self):
+        code = 1
+        try:
+            signal.alarm(20)
+            model = keras.Sequential([keras.Input((8,)), keras.layers.Dense(2)])
+            model.compile("sgd", "mse")
+            model.fit(np.ones((64, 8), "f4"), np.ones((64, 2), "f4"), verbose=0)
+            total = sum(int(b.numpy().sum()) for b in tf.data.Dataset.range(50).map(lambda x: x * 2).batch(5).prefetch(2))
+            product = float(tf.reduce_sum(tf.matmul(tf.ones((64, 64)), tf.ones((64, 64)))))
+            code = 0 if (total, product) == (2450, 64.0 ** 3) else 2
+        finally:
+            os._exit(code)
+
+    def fork(self, times):
+        for _ in range(times):
+            pid = os.fork()
+            if pid == 0:
+                self.child()
+            self.assertEqual(os.waitpid(pid, 0)[1], 0)
+
+    def test_while_a_thread_runs_plans(self):
+        stop, runs = threading.Event(), threading.Event()
+
+        def run():
+            while not stop.is_set():
+                float(tf.reduce_sum(tf.matmul(tf.ones((256, 256)), tf.ones((256, 256)))))
+                runs.set()      # nothing is imported any more: a module that is, no child can import
+
+        thread = threading.Thread(target=run)
+        thread.start()
+        runs.wait()
+        try:
+            self.fork(4)
+        finally:
+            stop.set()
+            thread.join()
+        self.assertEqual(float(tf.reduce_sum(tf.ones(3))), 3)
+
+    def test_while_pipelines_read_ahead(self):
+        elements = iter(tf.data.Dataset.range(10 ** 9).map(lambda x: x * 2, num_parallel_calls=2).prefetch(4))
+        next(elements)
+        self.fork(4)
+        self.assertEqual(int(next(elements)), 2)
+
+
+N = 300000     # rows and columns that no machine has the bytes for
+
+
+def too_large():
+    """Calls that need more memory than there is, by name."""
+    v = tf.Variable(tf.ones((4,)))
+
+    def product():
+        return tf.reduce_sum(tf.matmul(tf.random.normal((N, N)), tf.random.normal((N, N))))
+
+    def gradient():
+        with tf.GradientTape() as tape:
+            y = tf.reduce_sum(tf.matmul(tf.ones((N, N)) * v[0], tf.ones((N, N))))
+        return float(tape.gradient(y, v)[0])
+
+    def assign():
+        v.assign(product() * tf.ones(4))
+        v.numpy()
+
+    def fit():
+        model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(N), keras.layers.Dense(N), keras.layers.Dense(1)])
+        model.compile("sgd", "mse")
+        model.fit(np.ones((4, 4), "f4"), np.ones((4, 1), "f4"), verbose=0)
+
+    traced = tf.function(lambda x: product() * x)
+    return {"product": lambda: float(product()), "array": lambda: tf.ones((10 ** 6, 10 ** 6)).numpy(), "gradient": gradient,
+            "traced": lambda: float(traced(tf.constant(1.0))), "sort": lambda: tf.sort(tf.random.normal((10 ** 6, 10 ** 6))).numpy(),
+            "assign": assign, "fit": fit,
+            "dataset": lambda: next(iter(tf.data.Dataset.range(1).map(lambda i: tf.ones((10 ** 6, 10 ** 6))))).numpy()}, v
+
+
+def resident():
+    with open("/proc/self/statm", encoding="ascii") as f:
+        return int(f.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def run_out_of_memory(times):
+    """Each of them so often: always the same exception, what comes next works, and memory stays."""
+    calls, v = too_large()
+    model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(2)])
+    model.compile("sgd", "mse")
+    for name, call in calls.items():
+        n, at_first = max(5, times // 20) if name == "fit" else times, 0
+        for k in range(n):
+            try:
+                call()
+                raise AssertionError(name + " went well")
+            except tf.errors.ResourceExhaustedError:
+                pass
+            assert float(tf.reduce_sum(tf.ones((1000,)))) == 1000, name
+            assert v.numpy().tolist() == [1, 1, 1, 1], name
+            if k == n // 5:
+                gc.collect()
+                at_first = resident()
+        model.fit(np.ones((4, 4), "f4"), np.ones((4, 2), "f4"), verbose=0)
+        gc.collect()
+        grown = resident() - at_first
+        assert grown < 2 << 20, "%s: %d bytes more after %d times" % (name, grown, n)
+
+
+class OutOfMemory(unittest.TestCase):
+    times = 1000 if os.environ.get("SNUG_TEST_FULL") else 40
+
+    def run_alone(self, budget):
+        done = subprocess.run([sys.executable, "-B", __file__, "out-of-memory", budget, str(self.times)], capture_output=True, text=True)
+        self.assertEqual(done.returncode, 0, done.stderr[-2000:])
+
+    def test_a_step_too_large_costs_nothing_later(self):
+        self.run_alone("none")
+
+    def test_a_step_too_large_costs_nothing_later_within_a_budget(self):
+        self.run_alone("300MiB")
+
+
+if __name__ == "__main__" and sys.argv[1:2] == ["out-of-memory"]:
+    if sys.argv[2] != "none":
+        snug.budget(sys.argv[2])
+    run_out_of_memory(int(sys.argv[3]))
+elif __name__ == "__main__":
+    unittest.main()
