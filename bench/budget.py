@@ -1,12 +1,15 @@
 #!/usr/bin/env python3
 """make budget figures: what a byte budget costs in time, promised and measured.
 
-usage: budget.py BUILD [--steps N] [--rounds N] [--medians] [--networks NAME,...] [PART...]; parts: curve (the default), floor, big, vgg.
+usage: budget.py BUILD [--steps N] [--rounds N] [--medians] [--networks NAME,...] [PART...]; parts: curve (the default), promise, floor, big, vgg.
   curve  slowdown of six networks with 50, 25 and 10 % of their own transient arena, state on top
+  promise  24 rows: the six networks with 75, 50, 25 and 10 %, five rounds (or --rounds) in which unlimited and limited runs take turns; promised and
+         measured slowdown in percent, how far they are apart in points, and the median of that. The command ends with 1 where it is beyond 10
+         points, or a row has no figure
   floor  the smallest budget of each, beside what the unlimited step needs; the smallest arena beside the bound of the graph (bench_floor)
   big    conv32-pool-dense10 on 1024 x 1024 x 3: batch 256 in 2 GiB; batch 8 beside TensorFlow
   vgg    256-256-512-512-1024-1024 on 128 x 128 x 3, batch 32, in 512 MiB
-Networks come from Keras in the interpreter SNUG_BENCH_TENSORFLOW names. A round of a network is an unlimited run and then the limited
+Networks come from Keras in the interpreter SNUG_BENCH_TENSORFLOW names, where it names none from Snug's own in BUILD/venv, or from --models FOLDER. A round of a network is an unlimited run and then the limited
 ones; medians of steps, and of all rounds the pair that took least (with --medians, each run's median): on virtual machines two cores lie at times, for seconds to minutes, as if they had no
 cache in common, which costs slices in a cache more than whole batches in memory (U-Net without a limit and with 8 % of its arena: 79 and
 100 ms a step, in other minutes 108 and 200). Take several rounds."""
@@ -23,6 +26,8 @@ import cases
 HERE = os.path.dirname(os.path.abspath(__file__))
 CURVE = ["deep", "cnn", "resnet20", "unet", "lstm", "transformer"]
 PARTS = ["50%", "25%", "10%"]
+PROMISED_PARTS = ["75%"] + PARTS
+MOST_POINTS = 10  # of the median of |promised - measured|
 MIB = 1 << 20
 FREE = "1TiB"  # a budget that binds nothing: same feeds, same accounts as the limited runs
 
@@ -87,6 +92,39 @@ def curve(o):
               "arenas in MiB")
 
 
+def slowdowns(o, case):
+    """{part: [(promised, measured) of each round, in percent]}: in a round each limited run stands beside an unlimited one, before or behind it."""
+    pairs = {part: [] for part in PROMISED_PARTS}
+    batch = cases.BUDGET[case][0]
+    for turn in range(o.rounds):
+        for part in PROMISED_PARTS:
+            budgets = (FREE, part) if turn % 2 == 0 else (part, FREE)
+            runs = {budget: step(o, case, batch, o.steps, budget) for budget in budgets}
+            free, limited = runs[FREE], runs[part]
+            if ran((free, limited)):
+                pairs[part].append((100 * (limited["expected_ms"] / limited["plain_expected_ms"] - 1), 100 * (limited["ms"] / free["ms"] - 1)))
+    return pairs
+
+
+def promise(o):
+    """How many points the promised slowdown is off; of a row the median of its rounds, of all rows the median. 1 beyond MOST_POINTS."""
+    print("| network | part | promised | measured | points |\n|---|---|---|---|---|")
+    points, missing = [], 0
+    for case in o.networks:
+        for part, pairs in slowdowns(o, case).items():
+            if not pairs:
+                missing += 1
+                print(f"| {case} | {part} | does not fit, or failed | - | - |", flush=True)
+                continue
+            promised, measured = (statistics.median(column) for column in zip(*pairs))
+            points.append(abs(promised - measured))
+            print(f"| {case} | {part} | {promised:+.1f} % | {measured:+.1f} % | {points[-1]:.1f} |", flush=True)
+    median = statistics.median(points) if points else float("inf")
+    print(f"\n|promised - measured|: median {median:.1f} points, worst {max(points, default=median):.1f}, of {len(points)} rows and {o.rounds} rounds; "
+          f"at most {MOST_POINTS} are right" + (f"; {missing} rows have no figure" if missing else ""))
+    return 1 if median > MOST_POINTS or missing else 0
+
+
 def least_arena(o, case, batch):
     """The JSON line of bench_floor: transient bytes only, steps of the plan not counted."""
     run = subprocess.run([os.path.join(o.build, "bench_floor"), os.path.join(o.models, case + ".json"), str(batch), cases.BUDGET[case][2]],
@@ -142,22 +180,27 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("build")
     parser.add_argument("--steps", type=int, default=20)
-    parser.add_argument("--rounds", type=int, default=2)
+    parser.add_argument("--rounds", type=int, help="2, of promise 5")
     parser.add_argument("--medians", action="store_true", help="of all rounds the medians, not the pair that took least")
     parser.add_argument("--networks", type=lambda names: names.split(","), default=CURVE, help="of " + ",".join(CURVE))
-    parser.add_argument("--models", help="folder with CASE.json (default: made with Keras)")
-    parts = {"curve": curve, "floor": floor, "big": big, "vgg": vgg}
+    parser.add_argument("--models", help="folder with CASE.json (default: made)")
+    parts = {"curve": curve, "promise": promise, "floor": floor, "big": big, "vgg": vgg}
     parser.add_argument("parts", nargs="*", default=["curve"], metavar="PART", help=", ".join(parts))
     o = parser.parse_intermixed_args()
     o.python = os.environ.get("SNUG_BENCH_TENSORFLOW", sys.executable)
     with tempfile.TemporaryDirectory() as made:
         if not o.models:
             o.models = made
-            subprocess.run([o.python, os.path.join(HERE, "cases.py"), made] + list(cases.BUDGET), check=True, stderr=subprocess.DEVNULL)
+            own = [os.path.join(o.build, "venv", "bin", "python"), "-B", "-m", "snug"]
+            subprocess.run((own if "SNUG_BENCH_TENSORFLOW" not in os.environ else [o.python]) + [os.path.join(HERE, "cases.py"), made] + list(cases.BUDGET),
+                           check=True, stderr=subprocess.DEVNULL)
+        asked, bad = o.rounds, 0
         for part in o.parts:
-            parts[part](o)
+            o.rounds = asked or (5 if part == "promise" else 2)
+            bad = parts[part](o) or bad
             print()
+    return bad
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

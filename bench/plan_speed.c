@@ -1,7 +1,7 @@
 /* plan_speed.c: how long planning and checking takes, in ms per 1,000 nodes (least of several
- * runs): of random graphs on a device without kernels, and of a step of a small network on the CPU.
- * Then of recordings of that many nodes, in ms, without a limit and within parts of what that
- * takes.
+ * runs): of random graphs on a device without kernels, of a network there in 4, 64 and 4,096
+ * slices, which should cost the same, and of a step of a small network on the CPU. Then of
+ * recordings of that many nodes, in ms, without a limit and within parts of what that takes.
  *
  *     bench_plan_speed [nodes] [seeds]
  */
@@ -10,6 +10,7 @@
 #include "support/fake_device.h"
 #include "support/random_graph.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
@@ -60,7 +61,7 @@ static int measure_mlp(snug_engine *e) {
         return fail(&err);
     sn_cpu_device_of(e, &device);
     const sn_device *devices[1] = {&device.device};
-    for (int run = 0; run < 100; run++) {
+    for (int run = 0; run < 7; run++) {
         sn_plan *p;
         const double start = now_ms();
         const sn_plan_options options = {.devices = devices, .n_devices = 1};
@@ -87,11 +88,11 @@ static snug_status build_chain(snug_graph *g, int n_nodes, snug_error *err) {
     return snug_graph_output(g, "y", y, err);
 }
 
-/* Dense layers of 100 units on 32 rows with a relu each, their gradients and plain descent: about
- * 8 nodes a layer. */
-static snug_status build_dense(snug_graph *g, int n_nodes, snug_error *err) {
+/* Dense layers of 100 units with a relu each, their gradients and plain descent: about 8 nodes a
+ * layer. */
+static snug_status build_layers(snug_graph *g, int n_nodes, int64_t n_rows, snug_error *err) {
     enum { MOST = 8000, UNITS = 100 };
-    const snug_type rows = {SNUG_F32, 2, {32, UNITS}}, weights = {SNUG_F32, 2, {UNITS, UNITS}};
+    const snug_type rows = {SNUG_F32, 2, {n_rows, UNITS}}, weights = {SNUG_F32, 2, {UNITS, UNITS}};
     static snug_value w[MOST], dw[MOST];
     const int n = n_nodes / 8 < MOST ? n_nodes / 8 : MOST;
     snug_value y, loss, next;
@@ -109,6 +110,10 @@ static snug_status build_dense(snug_graph *g, int n_nodes, snug_error *err) {
         SNUG_TRY(snug_graph_op(g, "sgd", "rate=0.1 momentum=0", (snug_value[]){w[i], dw[i]}, 2,
                                &next, 1, err));
     return snug_graph_output(g, "loss", loss, err);
+}
+
+static snug_status build_dense(snug_graph *g, int n_nodes, snug_error *err) {
+    return build_layers(g, n_nodes, 32, err);
 }
 
 /* Plans without a limit, then within a half, a quarter and a tenth of what that takes. */
@@ -151,6 +156,59 @@ static int measure_recording(snug_engine *e, const char *what, int n_nodes,
     const int failed = measure_limits(e, what, g, &device.device);
     snug_graph_destroy(g);
     return failed;
+}
+
+/* --- slices ------------------------------------------------------------------------------------
+ */
+/* Least of several runs, in ms per 1,000 nodes. */
+typedef struct {
+    double plan_ms, check_ms; /* plan: with its check */
+    sn_plan_work work;
+} sliced_cost;
+
+static snug_status measure_sliced(snug_engine *e, const sn_graph *g, int64_t slices,
+                                  sliced_cost *out, snug_error *err) {
+    const double per_1000 = 1000.0 / (double)sn_graph_n_nodes(g);
+    sn_fake_device device;
+    sn_fake_device_init(&device, "fake:0");
+    device.workspace_bytes[SN_OP_matmul] = 1000;
+    const sn_device *devices[1] = {&device.device};
+    const sn_plan_options o = {.devices = devices, .n_devices = 1, .slices = slices};
+    *out = (sliced_cost){.plan_ms = 1e30, .check_ms = 1e30};
+    for (int run = 0; run < 12; run++) {
+        sn_plan *p;
+        const double start = now_ms();
+        SNUG_TRY(sn_plan_build(e, g, &o, &p, err));
+        const double planned = now_ms();
+        const snug_status status = sn_plan_check_work(p, devices, 1, &out->work, err);
+        const double checked = now_ms();
+        sn_plan_destroy(p);
+        SNUG_TRY(status);
+        out->plan_ms = fmin(out->plan_ms, (planned - start) * per_1000);
+        out->check_ms = fmin(out->check_ms, (checked - planned) * per_1000);
+    }
+    return SNUG_OK;
+}
+
+/* 4,096 rows in so many pieces. */
+static int measure_slices(snug_engine *e, int n_nodes) {
+    static const int64_t slices[] = {4, 64, 4096};
+    snug_graph *g;
+    snug_error err;
+    if (snug_graph_create(e, &g, &err) != SNUG_OK ||
+        build_layers(g, n_nodes, 4096, &err) != SNUG_OK)
+        return fail(&err);
+    for (size_t i = 0; i < sizeof slices / sizeof slices[0]; i++) {
+        sliced_cost cost;
+        if (measure_sliced(e, g, slices[i], &cost, &err) != SNUG_OK)
+            return fail(&err);
+        printf("dense layers, %u nodes, in %4d slices: plan and check %.2f ms per 1,000 nodes "
+               "(check %.2f: %llu steps replayed, %llu spans)\n",
+               sn_graph_n_nodes(g), (int)slices[i], cost.plan_ms, cost.check_ms,
+               (unsigned long long)cost.work.steps, (unsigned long long)cost.work.spans);
+    }
+    snug_graph_destroy(g);
+    return 0;
 }
 
 static int measure_random(snug_engine *e, int n_nodes) {
@@ -218,7 +276,8 @@ int main(int argc, char **argv) {
         worst = plan_ms > worst ? plan_ms : worst;
     }
     printf("worst %.2f ms per 1,000 nodes\n", worst);
-    const int failed = measure_mlp(e) || measure_recording(e, "a chain", n_nodes, build_chain) ||
+    const int failed = measure_mlp(e) || measure_slices(e, n_nodes) ||
+                       measure_recording(e, "a chain", n_nodes, build_chain) ||
                        measure_recording(e, "dense layers", n_nodes, build_dense) ||
                        measure_random(e, n_nodes);
     snug_engine_destroy(e);

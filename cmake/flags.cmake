@@ -7,9 +7,9 @@ set(CMAKE_C_STANDARD_REQUIRED ON)
 set(CMAKE_POSITION_INDEPENDENT_CODE ON)
 set(CMAKE_C_VISIBILITY_PRESET hidden)
 set(CMAKE_C_FLAGS_RELWITHDEBINFO "-O2 -g")
-if(SNUG_SANITIZE) # half the time to compile, and hardly slower: what runs there are checks, mostly
-  set(CMAKE_C_FLAGS_RELWITHDEBINFO "-O1 -g1")
-  set(CMAKE_CXX_FLAGS_RELWITHDEBINFO "-O1 -g1 -DNDEBUG")
+if(SNUG_SANITIZE) # half the time to compile of -O1, and hardly slower: what runs there are checks, mostly
+  set(CMAKE_C_FLAGS_RELWITHDEBINFO "-Og -g1")
+  set(CMAKE_CXX_FLAGS_RELWITHDEBINFO "-Og -g1 -DNDEBUG")
 endif()
 set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR})
 set(CMAKE_LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR})

@@ -6,7 +6,7 @@ endforeach()
 
 # Own kernels are compiled once per instruction set; device.c, speed.c and the oneDNN files once.
 # -fno-trapping-math changes no result: it lets comparisons on floats become vector selects. Of OpenMP they use `simd`
-# alone: threads are the engine's own (memory/team.h).
+# alone: threads are the engine's own (memory/team.h). -g1: lines, for a fifth less time to compile.
 set(SNUG_KERNELS ${SNUG_SOURCES})
 list(FILTER SNUG_KERNELS INCLUDE REGEX "/kernels/cpu/")
 list(FILTER SNUG_KERNELS EXCLUDE REGEX "/kernels/cpu/(device|speed|onednn[a-z_]*)\\.c$")
@@ -26,7 +26,7 @@ endif()
 foreach(isa ${SNUG_ISAS})
   if(SNUG_KERNELS)
     add_library(snug_kernels_${isa} OBJECT ${SNUG_KERNELS})
-    target_compile_options(snug_kernels_${isa} PRIVATE ${kernel_level} -ffp-contract=off -fno-trapping-math -fopenmp-simd ${isa_flags_${isa}})
+    target_compile_options(snug_kernels_${isa} PRIVATE ${kernel_level} -g1 -ffp-contract=off -fno-trapping-math -fopenmp-simd ${isa_flags_${isa}})
     target_compile_definitions(snug_kernels_${isa} PRIVATE SN_ISA=${isa})
     target_include_directories(snug_kernels_${isa} PRIVATE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/include)
     list(APPEND SNUG_KERNEL_OBJECTS $<TARGET_OBJECTS:snug_kernels_${isa}>)

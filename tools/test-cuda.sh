@@ -2,10 +2,11 @@
 # The tests that need a GPU, in three parts of less than 8 minutes each:
 #   operators  every row against the processor, Keras' runs, closing, a few runs under compute-sanitizer's four tools, and
 #              TensorFlow programs: those named, or all
-#   budgets    30 configurations while another process holds the rest of the card
+#   budgets    the list of tests/gpu/budgets.py, by the command and by Python, while another process holds the rest of the card: its first N rows, those of
+#              the doors and networks that are named, or all
 #   bench      the table of training steps beside PyTorch, where that is there: cases that are named, or all
 # Says "no GPU" and ends with 77 where there is none. From the repository's root:
-# usage: tools/test-cuda.sh BUILD [operators [PROGRAM...] | budgets [N] | bench [CASE...]]      (default: the first two)
+# usage: tools/test-cuda.sh BUILD [operators [PROGRAM...] | budgets [N | NAME...] | bench [CASE...]]      (default: the first two)
 # BUILD may be BUILD/carry of another machine, which `tools/carry.sh BUILD` made: nothing else is needed.
 set -u
 bin=$(readlink -f "$1")
@@ -70,12 +71,12 @@ export SNUG_TEST_DEVICE=gpu SNUG_TEST_PLUGIN=$bin/libsnug-cuda.so SNUG_CUDA_PLUG
 export SNUG_TEST_GOLDEN=$PWD/tests/golden
 case $part in
 operators) operators "$@" ;;
-budgets) step "budgets" $MOST python3 tests/gpu/budgets.py "$bin/snug" examples/models "${1:-30}" ;;
+budgets) step "budgets" $MOST python3 -B tests/gpu/budgets.py "$bin" "$python" "$@" ;;
 bench) bench "$@" ;;
 both)
     operators
     MOST=$((SECONDS + MOST))
-    step "budgets" 460 python3 tests/gpu/budgets.py "$bin/snug" examples/models 30
+    step "budgets" 460 python3 -B tests/gpu/budgets.py "$bin" "$python"
     ;;
 *)
     echo "there is no part '$part': operators, budgets or bench"
