@@ -13,10 +13,13 @@
 #include "train/model.h"
 
 #include <malloc.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #define KIB ((size_t)1 << 10)
 #define MIB ((size_t)1 << 20)
@@ -447,6 +450,74 @@ static void test_bookings_follow_the_process(void **state) {
     free(foreign);
 }
 
+/* --- how exact the system's own peak is --------------------------------------------------------
+ */
+
+static void run_on(int processor) {
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET((size_t)processor, &one);
+    (void)sched_setaffinity(0, sizeof one, &one);
+}
+
+static size_t resident_now(void) {
+    sn_process p;
+    sn_process_read(&sn_io_system, &p);
+    return p.resident_bytes;
+}
+
+/* Pages come on one processor and go on another, 1 to 31 at a time. The child's exit code: by how
+ * many KiB the peak that is told is above the largest there was, at most 255. */
+static int peak_is_above_by(void) {
+    char *pages =
+        mmap(NULL, 128 * 4 * KIB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    size_t most = resident_now();
+    for (size_t k = 0; pages != MAP_FAILED && k < 200; k++) {
+        const size_t n = k % 31 + 1;
+        run_on(0);
+        memset(pages, 1, 33 * 4 * KIB);
+        most = resident_now() > most ? resident_now() : most;
+        run_on(1);
+        madvise(pages, n * 4 * KIB, MADV_DONTNEED);
+        run_on(0);
+        memset(pages + 64 * 4 * KIB, 1, n * 4 * KIB);
+        most = resident_now() > most ? resident_now() : most;
+        madvise(pages + 64 * 4 * KIB, n * 4 * KIB, MADV_DONTNEED);
+    }
+    sn_process p;
+    sn_process_read(&sn_io_system, &p);
+    const size_t above = p.peak_bytes > most ? (p.peak_bytes - most) / KIB : 0;
+    return above < 255 ? (int)above : 255;
+}
+
+static void test_a_peak_is_told_too_large_by_no_more_than_is_left_for_it(void **state) {
+    snug_engine *e = *state;
+    int status;
+    const pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0)
+        _exit(peak_is_above_by());
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status));
+    assert_true((size_t)WEXITSTATUS(status) * KIB <= sn_process_inexact(e));
+}
+
+static void test_a_request_leaves_room_for_what_the_count_is_off(void **state) {
+#ifdef __SANITIZE_ADDRESS__
+    skip(); /* its own memory comes and goes */
+#endif
+    snug_engine *e = *state;
+    snug_error err;
+    void *block;
+    expect_ok(snug_budget(e, 512 * MIB, &err), &err);
+    const size_t room = snug_room(e), off = sn_process_inexact(e);
+    sn_process p;
+    sn_process_read(&sn_io_system, &p);
+    assert_in_range(off, 128 * KIB, MIB);
+    assert_true(sn_process_counted(&p) + room + off <= 512 * MIB + 64 * KIB);
+    expect_status(sn_alloc(e, SN_MEM_GRAPH, room + off / 2, &block, &err), SNUG_E_BUDGET, &err);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_real_runs_add_up_and_were_foreseen),
@@ -459,6 +530,8 @@ int main(void) {
         cmocka_unit_test(test_page_tables_are_what_was_booked_for_them),
         engine_test(test_bookings_have_the_tables_of_what_is_mapped),
         engine_test(test_bookings_follow_the_process),
+        engine_test(test_a_peak_is_told_too_large_by_no_more_than_is_left_for_it),
+        engine_test(test_a_request_leaves_room_for_what_the_count_is_off),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,7 +1,8 @@
 /* gate.c: every byte asks. A request passes when what the system would count with it, the whole
  * process included, is within the budget of the process.
  *
- *     counted + (on the ledger, but not touched yet) + asked, with its page tables <= budget
+ *     counted + (on the ledger, but not touched yet) + asked, with its page tables
+ *         + what the system's count may be off (sn_process_inexact) <= budget
  *
  * To count is to read a file of the system's and to look at pages: done at each plan, and where so
  * much was granted since the last look that the answer could be another one.
@@ -34,7 +35,8 @@ static bool look(snug_engine *e, const sn_request *r, size_t *left, size_t *miss
     size_t need = sn_process_beside(e);
     e->gate.beside_bytes = need;
     if (!sn_size_add(need, e->held_bytes, &need) || !sn_size_add(need, r->bytes, &need) ||
-        !sn_size_add(need, r->bytes / 512, &need))
+        !sn_size_add(need, r->bytes / 512, &need) ||
+        !sn_size_add(need, sn_process_inexact(e), &need))
         need = SIZE_MAX;
     *left = need <= budget ? budget - need : 0;
     *missing = need <= budget ? 0 : need - budget;

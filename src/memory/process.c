@@ -226,6 +226,20 @@ void sn_process_measure(const snug_io *io, const snug_engine *e, sn_process_tabl
  * a thirteenth to a third. */
 #define CODE_PART 12
 
+/* The batch of a processor, in pages, and how much at most is left for all of them: on machines of
+ * many processors a peak could be told larger, though no byte more is there. */
+#define COUNTED_AT_ONCE 32
+#define INEXACT_MOST    ((size_t)1 << 20)
+
+size_t sn_process_inexact(const snug_engine *e) {
+    const long online = sysconf(_SC_NPROCESSORS_ONLN);
+    const size_t processors = online > 0 ? (size_t)online : 1;
+    const size_t threads = e->n_threads > 0 ? (size_t)e->n_threads : 1;
+    const size_t batch = 2 * processors > COUNTED_AT_ONCE ? 2 * processors : COUNTED_AT_ONCE;
+    const size_t bytes = batch * 4096 * (threads < processors ? threads : processors);
+    return bytes < INEXACT_MOST ? bytes : INEXACT_MOST;
+}
+
 /* 8 bytes a page, and the tables above them. */
 size_t sn_process_tables(size_t mapped_bytes) {
     return mapped_bytes / 512 + mapped_bytes / 262144 + 8192;
@@ -267,7 +281,8 @@ snug_status sn_process_book(snug_engine *e, const sn_process_need *need, sn_proc
     const size_t fixed = now + sn_process_tables(need->map_bytes) + thread_bytes(e);
     const size_t expected = ran ? 0 : FIRST_STEPS_BYTES, most = ran ? 0 : FIRST_STEPS_MOST;
     size_t booked = 0;
-    if (!sn_size_add(fixed, most, &booked) || !sn_size_add(booked, need->code_bytes, &booked))
+    if (!sn_size_add(fixed, most + sn_process_inexact(e), &booked) ||
+        !sn_size_add(booked, need->code_bytes, &booked))
         return sn_fail(err, SNUG_E_OVERFLOW,
                        "%zu bytes of code to make exceed the address space; plan anew",
                        need->code_bytes);

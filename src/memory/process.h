@@ -83,6 +83,10 @@ typedef struct {
     size_t booked_bytes;    /* the most to expect: to be taken off a budget */
 } sn_process_booking;
 
+/* By how much the system's own peak (VmHWM) may be above what there was. Linux adds up what the
+ * processors have counted only when one has counted a batch of pages: pages that came on one and
+ * went on another are still in the sum. */
+size_t sn_process_inexact(const snug_engine *e);
 /* The page tables of so many bytes: at most. */
 size_t sn_process_tables(size_t mapped_bytes);
 /* Gives free chunks of the C heap back to the system first. */
