@@ -45,7 +45,9 @@ class Floor(Case):
         r = self.run_snug("fit", *common, "--x", "missing.npy", "--y", "missing.npy", "--budget", budget - MIB)
         self.assertEqual(r.returncode, 3, r.stderr)
         told = float(re.search(r"the smallest is ([\d.]+) MiB", r.stderr)[1]) * MIB
-        self.assertLess(abs(told - budget), MIB // 4, r.stderr)  # another process, and a tenth of a MiB
+        # Another process: 0.08 MiB apart mostly, 0.34 once in some hundreds; what floors leave for that (budget/share.c, memory/process.c)
+        # is more. And a tenth of a MiB, as it is printed.
+        self.assertLess(abs(told - budget), MIB // 2, f"{r.stderr}\n{floor['rows']}")
         self.assertIn(f"{floor['step_seconds']:.3g} s a step", r.stderr)
 
     def test_runs_and_a_mebibyte_less_is_refused(self):
@@ -99,13 +101,18 @@ class Refusals(Case):
 
     def test_the_rows_of_a_refusal_add_up_to_the_floor(self):
         p = self.plan(self.cnn, "--batch", 32, "--budget", "1MiB")
+        rows, process = self.rows(p)
         self.assertEqual(sum(r["bytes"] for r in p["rows"] if not r["in_arena"]), p["floor_bytes"])
+        # Told of a step that fits as of one that does not. Processes that are equal differ by some pages, so all but them is compared.
         fits = self.plan(self.cnn, "--batch", 32, "--budget", "64MiB")
-        # Told of a step that fits as of one that does not; equal processes differ by up to that (budget/share.c)
-        self.assertLess(abs(fits["floor_bytes"] - p["floor_bytes"]), 48 * PAGE)
+        self.assertLess(abs(fits["floor_bytes"] - self.rows(fits)[1] - (p["floor_bytes"] - process)), 8 * PAGE)
         # With as much as is booked, nothing is spare
-        spare = {r["name"]: r["bytes"] for r in self.plan(self.cnn, "--batch", 32, "--budget", p["floor_bytes"])["rows"]}["spare"]
-        self.assertLess(spare, 48 * PAGE)
+        rows, process_then = self.rows(self.plan(self.cnn, "--batch", 32, "--budget", p["floor_bytes"]))
+        self.assertLess(rows["spare"], max(0, process - process_then) + 8 * PAGE)
+
+    def rows(self, plan):
+        rows = {r["name"]: r["bytes"] for r in plan["rows"]}
+        return rows, rows["process"] + rows["reserve for the process"]
 
     def test_a_budget_beside_the_curve_is_marked_there(self):
         said = self.run_snug("plan", self.cnn, "--train", "--curve", "--budget", "1GiB").stdout
