@@ -1,5 +1,6 @@
 /* test_record_life.c: recorded execution where runs, traces, tapes and drops come in unusual
  * orders: who holds what, what a gradient finds after runs, which recordings share a plan. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "exec/recording.h"
@@ -380,6 +381,47 @@ static void test_a_long_chain_goes_at_once(void **state) {
     snug_recorder_destroy(b->r);
 }
 
+/* An array that only the recording holds, and its sum. */
+static snug_tensor *sum_of_batch(bench *b, const float *data, int64_t mib) {
+    const snug_type type = {SNUG_F32, 1, {mib << 18}};
+    snug_tensor *x;
+    OK(snug_tensor_copy(b->r, &type, data, &x, &b->err));
+    snug_tensor *y = op(b, "sin", "", x, NULL), *sum = op(b, "sum", "axes=0", y, NULL);
+    DROP(x, y);
+    return sum;
+}
+
+static uint64_t runs_of(bench *b) {
+    snug_recorder_info info;
+    snug_recorder_tell(b->r, &info);
+    return info.n_flushes;
+}
+
+/* Cut behind it, what is made of one large batch would lie whole. Several are not let pile up, but
+ * under a tape, whose gradient reads them. */
+static void test_one_large_batch_does_not_cut_a_recording(void **state) {
+    bench bench_ = open_bench(state), *b = &bench_;
+    float *data = calloc((size_t)72 << 18, sizeof *data);
+    assert_non_null(data);
+    const uint64_t before = runs_of(b);
+    snug_tensor *first = sum_of_batch(b, data, 72), *second, *third;
+    assert_int_equal(runs_of(b), before);
+    second = sum_of_batch(b, data, 40);
+    assert_int_equal(runs_of(b), before + 1);
+    sync(b);
+    snug_tape *t = tape(b, first);
+    const uint64_t under = runs_of(b);
+    DROP(first, second);
+    first = sum_of_batch(b, data, 40);
+    second = sum_of_batch(b, data, 40);
+    third = op(b, "add", "", first, second);
+    assert_int_equal(runs_of(b), under);
+    snug_tape_drop(t);
+    DROP(first, second, third);
+    free(data);
+    snug_recorder_destroy(b->r);
+}
+
 /* A run under it kept what gradients would read. */
 static void test_a_dropped_tape_gives_its_bytes_back(void **state) {
     bench bench_ = open_bench(state), *b = &bench_;
@@ -665,6 +707,7 @@ int main(void) {
         engine_test(test_a_variable_may_be_assigned_itself),
         engine_test(test_what_is_dropped_leaves_nothing),
         engine_test(test_a_long_chain_goes_at_once),
+        engine_test(test_one_large_batch_does_not_cut_a_recording),
         engine_test(test_a_dropped_tape_gives_its_bytes_back),
         engine_test(test_a_write_before_a_check_that_fails_is_taken_back),
         engine_test(test_a_torn_variable_is_whole_once_an_assignment_has_run),

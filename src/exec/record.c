@@ -99,7 +99,7 @@ void sn_recording_destroy(sn_recording *rec) {
     rec->n_values = rec->n_nodes = rec->n_kept = rec->n_asked = rec->n_hosts = 0;
     rec->n_brought = rec->looked = 0;
     rec->n_again = 0;
-    rec->held_bytes = 0;
+    rec->held_bytes = rec->largest_held = 0;
     rec->has_effects = rec->on_host = false;
     rec->work = 0;
     r->spare = rec;
@@ -224,6 +224,14 @@ static bool find_brought(const sn_recording *rec, const snug_tensor *t, sn_value
     return false;
 }
 
+/* Of a temporary: the caller's reference is about to go. */
+static void note_held(sn_recording *rec, const sn_storage *s) {
+    if (s->refs > 2)
+        return;
+    rec->held_bytes += s->bytes;
+    rec->largest_held = s->bytes > rec->largest_held ? s->bytes : rec->largest_held;
+}
+
 snug_status sn_recording_leaf(sn_recording *rec, snug_tensor *t, sn_value *out, snug_error *err) {
     if (sn_recording_stands(rec, t)) {
         *out = t->leaf;
@@ -239,7 +247,7 @@ snug_status sn_recording_leaf(sn_recording *rec, snug_tensor *t, sn_value *out, 
         snug_tensor_hold(t);
     } else {
         SNUG_TRY(sn_recording_bytes(rec, &t->type, t->storage, t->offset, out, err));
-        rec->held_bytes += t->storage->refs <= 2 ? t->storage->bytes : 0;
+        note_held(rec, t->storage);
     }
     t->id = t->id ? t->id : ++rec->r->serial;
     rec->leaf[rec->n_leaf - 1].id = t->id;
@@ -321,10 +329,17 @@ sn_value sn_build_recipe(sn_builder *b, const snug_type *type, const sn_recipe *
 }
 
 /* --- a call ----------------------------------------------------------------------------------- */
+/* One large batch waits for what is made of it: run at once, that would lie whole where slices of
+ * it would do. */
+static bool holds_much(const sn_recording *rec) {
+    return rec->held_bytes >= SN_MAX_HELD && rec->held_bytes - rec->largest_held >= SN_MAX_HELD / 8;
+}
+
 /* Under a tape a cut would keep what the gradient could make again. */
 static bool is_full(const sn_recording *rec) {
-    return !rec->outer && (rec->n_nodes >= SN_MAX_RECORDED || rec->held_bytes >= SN_MAX_HELD ||
-                           (rec->work >= SN_MAX_WORK && sn_tapes_open(rec->r) == 0));
+    return !rec->outer &&
+           (rec->n_nodes >= SN_MAX_RECORDED ||
+            ((holds_much(rec) || rec->work >= SN_MAX_WORK) && sn_tapes_open(rec->r) == 0));
 }
 
 /* One recording runs in one place: what is recorded so far runs first. */

@@ -156,7 +156,8 @@ void sn_cache_drop(snug_recorder *r, sn_entry *entry) {
     destroy_entry(r, entry);
 }
 
-void sn_cache_keep(snug_recorder *r, const sn_entry *only) {
+size_t sn_cache_keep(snug_recorder *r, const sn_entry *only) {
+    size_t n_dropped = 0;
     for (sn_entry **link = &r->entries; *link;) {
         sn_entry *e = *link;
         if (e == only || !e->on_card) {
@@ -165,8 +166,10 @@ void sn_cache_keep(snug_recorder *r, const sn_entry *only) {
         }
         *link = e->next;
         r->n_entries--;
+        n_dropped++;
         destroy_entry(r, e);
     }
+    return n_dropped;
 }
 
 static void evict_oldest(snug_recorder *r) {

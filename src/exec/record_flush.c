@@ -342,6 +342,17 @@ static bool has_storage(const void *ctx, const sn_storage *s) {
     return false;
 }
 
+/* What plans at hand have on the card (arenas, parameters, captured runs) is room for another one.
+ * Whether there was any. */
+static bool drop_other_plans(run *u) {
+    if (sn_cache_keep(u->r, NULL) == 0)
+        return false;
+    u->entry = NULL;
+    sn_executor_forget(u->r->there);
+    sn_gpu_pool_trim(u->r->card);
+    return true;
+}
+
 /* And all large ones where there is no plan without. */
 static snug_status find_way(run *u, snug_error *err) {
     snug_error first;
@@ -355,6 +366,8 @@ static snug_status find_way(run *u, snug_error *err) {
     (void)set_feeds(u, false);
     snug_status status = bring_and_find(u, &first);
     if (status == SNUG_E_BUDGET && sn_card_drop_doubles(u->r, has_storage, u))
+        status = bring_and_find(u, &first);
+    if (status == SNUG_E_BUDGET && drop_other_plans(u))
         status = bring_and_find(u, &first);
     if (status == SNUG_E_BUDGET && take_back(u, NULL) == SNUG_OK && set_feeds(u, true) > 0)
         return bring_and_find(u, err);
@@ -525,7 +538,7 @@ static bool is_interrupted(void *ctx) {
 static snug_status prepare_there(run *u, snug_error *err) {
     snug_status status = sn_executor_prepare(u->r->there, err);
     if (status == SNUG_E_BUDGET || status == SNUG_E_MEMORY) {
-        sn_cache_keep(u->r, u->entry);
+        (void)sn_cache_keep(u->r, u->entry);
         sn_executor_forget(u->r->there);
         status = sn_executor_prepare(u->r->there, err);
     }

@@ -143,7 +143,8 @@ struct sn_recording {
     size_t n_brought;         /* of them: taken along for tapes */
     snug_variable **variable; /* per variable: its uses are held */
     size_t n_variable, cap_variable;
-    size_t held_bytes; /* of leaves that nobody else held when they came */
+    size_t held_bytes;   /* of leaves that nobody else held when they came */
+    size_t largest_held; /* of one of them */
     bool has_effects;
     bool on_host; /* and not on the card that there is */
     double work;  /* operations recorded since it has */
@@ -459,7 +460,7 @@ void sn_cache_clear(snug_recorder *r);
 /* A plan that there was no memory for: the arena is as large as the largest plan at hand wants it,
  * and nothing else could run. */
 void sn_cache_drop(snug_recorder *r, sn_entry *entry);
-/* Other plans of the card go. */
-void sn_cache_keep(snug_recorder *r, const sn_entry *only);
+/* Other plans of the card go. How many there were. */
+size_t sn_cache_keep(snug_recorder *r, const sn_entry *only);
 
 #endif
