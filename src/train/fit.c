@@ -122,6 +122,15 @@ static snug_status refuse_all(fit_run *f, snug_error *err) {
     return n > 1 ? sn_model_refuse_all(f->model, keys, n, err) : SNUG_E_BUDGET;
 }
 
+/* Whether a plan at hand is for more rows than there are, as that of snug_fit_check may be: it will
+ * not run, and the arena is as large as the largest. */
+static bool has_step_beyond(const snug_model *m, const sn_part_of_data *train) {
+    for (int i = 0; i < m->n_steps; i++)
+        if (m->steps[i].mode == SN_STEP_TRAIN && !train->stream && m->steps[i].batch > train->n)
+            return true;
+    return false;
+}
+
 /* A step that is refused does not keep the others from being looked at: a refusal counts all. */
 static snug_status init_passes(fit_run *f, const sn_part_of_data *train,
                                const sn_part_of_data *validation, snug_error *err) {
@@ -138,7 +147,8 @@ static snug_status init_passes(fit_run *f, const sn_part_of_data *train,
 static snug_status plan_passes(fit_run *f, const sn_part_of_data *train,
                                const sn_part_of_data *validation, snug_error *err) {
     const snug_fit_options *o = f->options;
-    sn_model_make_room(f->model, SN_FIT_STEPS);
+    sn_model_make_room(f->model,
+                       has_step_beyond(f->model, train) ? SN_MODEL_MAX_STEPS : SN_FIT_STEPS);
     f->model->foreseen = (sn_foreseen){.is_known = true,
                                        .n_train = n_steps_of(train),
                                        .n_others = f->validates ? n_steps_of(validation) : 0};

@@ -171,6 +171,17 @@ class Held(unittest.TestCase):
                     rows = sum(row["bytes"] for row in plan["rows"] if not row["in_arena"])
                     self.assertEqual(rows, budget if fits else plan["floor_bytes"])
 
+    def test_fewer_rows_than_a_batch(self):
+        """The plan of the batch that was asked for, made before data are opened, does not run."""
+        for name, batch in (("shapes", 1024), ("norm", 1000)):
+            _, x, y, _ = MODELS[name]
+            budget = 2 * self.floor(name, batch, 2) // PAGE * PAGE
+            done, peak = self.cage(budget, SNUG, "fit", self.path[name], "--x", x % (batch // 2), "--y", y % (batch // 2), "--batch", batch,
+                                   "--threads", 2, "--budget", budget, "--json")
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.foreseen(json.loads(done.stdout)["predicted_peak_bytes"], peak)
+            Held.n_command += 1
+
     def test_spilling(self):
         """What waits in a file is not memory: neither the process's nor the cache's."""
         model = files.model(os.path.join(self.folder, "m.json"), 512, [files.dense("a", 2048, "relu"), files.dense("b", 1024)],
