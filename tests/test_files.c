@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 typedef struct {
@@ -294,6 +295,43 @@ static void test_interrupted_and_short_calls_are_repeated(void **state) {
     assert_int_equal(n.calls, 24);
 }
 
+/* The library's calls of fsync come here: a disk may fail them. */
+static int sync_errno;
+
+__attribute__((visibility("default"))) int fsync(int fd) {
+    if (sync_errno == 0)
+        return (int)syscall(SYS_fsync, fd);
+    errno = sync_errno;
+    return -1;
+}
+
+/* The new bytes may not be on the disk: the old file stays, and nothing beside it. */
+static void test_a_file_that_cannot_be_synced_is_not_saved(void **state) {
+    const file_fixture *x = *state;
+    snug_error err = {0};
+    sn_file f;
+    for (int once_more = 0; once_more < 2; once_more++) {
+        expect_ok(sn_file_create(&f, &sn_io_system, x->path, &err), &err);
+        expect_ok(sn_file_write(&f, once_more ? "new" : "old", 3, 0, &err), &err);
+        sync_errno = once_more ? EIO : 0;
+        const snug_status status = sn_file_commit(&f, &err);
+        sync_errno = 0;
+        assert_int_equal(status, once_more ? SNUG_E_IO : SNUG_OK);
+    }
+    expect_text(err.text, "cannot sync");
+    char text[4] = "";
+    expect_ok(sn_file_open(&f, &sn_io_system, x->path, &err), &err);
+    assert_int_equal(f.size, 3);
+    expect_ok(sn_file_read(&f, text, 3, 0, &err), &err);
+    sn_file_close(&f);
+    assert_string_equal(text, "old");
+    assert_int_equal(sn_test_dir_count(&x->dir), 1);
+    sync_errno = EINVAL; /* a file system that has nothing to sync */
+    expect_ok(sn_file_create(&f, &sn_io_system, x->path, &err), &err);
+    expect_ok(sn_file_commit(&f, &err), &err);
+    sync_errno = 0;
+}
+
 /* A table that writes down the calls of a commit and answers a folder with `folder_code`. */
 typedef struct {
     char calls[64];
@@ -448,6 +486,7 @@ int main(void) {
         file_test(test_pipe_is_refused_and_not_waited_for),
         file_test(test_link_stays_and_what_it_leads_to_is_replaced),
         file_test(test_pipes_and_devices_are_written_to),
+        file_test(test_a_file_that_cannot_be_synced_is_not_saved),
         file_test(test_commit_syncs_the_folder_behind_the_rename),
         file_test(test_folder_that_cannot_be_opened_is_not_synced),
         file_test(test_folder_that_cannot_be_synced_is_told),
