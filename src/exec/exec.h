@@ -39,6 +39,8 @@ typedef struct {
 SNUG_CHECKED snug_status sn_state_add(sn_state *s, const sn_home *home, uint32_t *id,
                                       snug_error *err);
 uint32_t sn_state_count(const sn_state *s);
+/* The home of this name; false: there is none. */
+bool sn_state_find(const sn_state *s, const char *name, uint32_t *id);
 const sn_home *sn_state_home(const sn_state *s, uint32_t id);
 size_t sn_state_bytes(const sn_state *s); /* of all homes, allocated or not */
 size_t sn_state_held(const sn_state *s);  /* on the ledger, of homes that have a block */

@@ -335,11 +335,17 @@ static bool holds_much(const sn_recording *rec) {
     return rec->held_bytes >= SN_MAX_HELD && rec->held_bytes - rec->largest_held >= SN_MAX_HELD / 8;
 }
 
+/* Nodes that ran before and are here for tapes move along with each run: the recording doubles
+ * before it runs by itself again, so that all moves together are as many as there are nodes. */
+static bool is_long(const sn_recording *rec) {
+    const size_t again = rec->n_again;
+    return rec->n_nodes >= again + (again > SN_MAX_RECORDED ? again : SN_MAX_RECORDED);
+}
+
 /* Under a tape a cut would keep what the gradient could make again. */
 static bool is_full(const sn_recording *rec) {
-    return !rec->outer &&
-           (rec->n_nodes >= SN_MAX_RECORDED ||
-            ((holds_much(rec) || rec->work >= SN_MAX_WORK) && sn_tapes_open(rec->r) == 0));
+    return !rec->outer && (is_long(rec) || ((holds_much(rec) || rec->work >= SN_MAX_WORK) &&
+                                            sn_tapes_open(rec->r) == 0));
 }
 
 /* One recording runs in one place: what is recorded so far runs first. */

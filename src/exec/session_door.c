@@ -85,11 +85,8 @@ void snug_session_destroy(snug_session *s) {
 /* The home of the variable's name, made where there is none yet. */
 static snug_status find_home(sn_state *state, const sn_variable *var, uint32_t *id,
                              snug_error *err) {
-    for (uint32_t i = 0; i < sn_state_count(state); i++)
-        if (strcmp(sn_state_home(state, i)->name, var->name) == 0) {
-            *id = i;
-            return SNUG_OK;
-        }
+    if (sn_state_find(state, var->name, id))
+        return SNUG_OK;
     const sn_home home = {.name = var->name,
                           .type = var->type,
                           .trainable = var->trainable,
@@ -99,12 +96,17 @@ static snug_status find_home(sn_state *state, const sn_variable *var, uint32_t *
 }
 
 static snug_status settle_variables(snug_session *s, snug_error *err) {
-    for (uint32_t i = 0; i < sn_graph_n_vars(s->graph); i++) {
-        uint32_t home;
-        SNUG_TRY(find_home(s->core->state, sn_graph_var_at(s->graph, (sn_var){i}), &home, err));
-        sn_graph_set_home(s->graph, (sn_var){i}, home);
-    }
-    return SNUG_OK;
+    const uint32_t n = sn_graph_n_vars(s->graph);
+    void *homes;
+    snug_status status = SNUG_OK;
+    SNUG_TRY(sn_alloc(s->core->engine, SN_MEM_PLAN, n * sizeof(uint32_t), &homes, err));
+    for (uint32_t i = 0; status == SNUG_OK && i < n; i++)
+        status = find_home(s->core->state, sn_graph_var_at(s->graph, (sn_var){i}),
+                           (uint32_t *)homes + i, err);
+    if (status == SNUG_OK)
+        status = sn_graph_set_homes(s->graph, homes, err);
+    sn_free(s->core->engine, SN_MEM_PLAN, homes, n * sizeof(uint32_t));
+    return status;
 }
 
 static snug_status fill_session(snug_session *s, const snug_graph *graph, snug_error *err) {

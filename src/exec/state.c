@@ -18,6 +18,7 @@
 #include "exec/exec.h"
 
 #include "base/size.h"
+#include "memory/names.h"
 
 #include <assert.h>
 #include <string.h>
@@ -59,6 +60,7 @@ struct sn_state {
     sn_gpu_device *gpu; /* or NULL */
     uint32_t n_here;    /* homes with a block, on a GPU */
     bool torn;
+    sn_names names; /* of the entries */
 };
 
 snug_status sn_state_create(snug_engine *e, sn_state **out, snug_error *err) {
@@ -66,6 +68,7 @@ snug_status sn_state_create(snug_engine *e, sn_state **out, snug_error *err) {
     SNUG_TRY(sn_alloc_zero(e, SN_MEM_MODEL, sizeof(sn_state), &block, err));
     sn_state *s = block;
     s->engine = e;
+    s->names = (sn_names){.engine = e, .category = SN_MEM_MODEL};
     *out = s;
     return SNUG_OK;
 }
@@ -84,17 +87,22 @@ void sn_state_destroy(sn_state *s) {
     if (s->gpu)
         s->gpu->n_users--;
     sn_free(s->engine, SN_MEM_MODEL, s->entries, s->cap * sizeof *s->entries);
+    sn_names_clear(&s->names);
     sn_free(s->engine, SN_MEM_MODEL, s, sizeof *s);
+}
+
+bool sn_state_find(const sn_state *s, const char *name, uint32_t *id) {
+    return sn_names_find(&s->names, name, id);
 }
 
 static snug_status check_home(const sn_state *s, const sn_home *home, size_t *bytes,
                               snug_error *err) {
     if (!home->name || !home->name[0])
         return sn_fail(err, SNUG_E_INVALID, "a variable needs a name");
-    for (uint32_t i = 0; i < s->n; i++)
-        if (strcmp(s->entries[i]->home.name, home->name) == 0)
-            return sn_fail(err, SNUG_E_INVALID,
-                           "there is a variable '%.80s' already; choose another name", home->name);
+    uint32_t there;
+    if (sn_state_find(s, home->name, &there))
+        return sn_fail(err, SNUG_E_INVALID,
+                       "there is a variable '%.80s' already; choose another name", home->name);
     SNUG_TRY(sn_type_check(&home->type, false, err));
     return snug_type_bytes(&home->type, bytes, err);
 }
@@ -107,6 +115,7 @@ snug_status sn_state_add(sn_state *s, const sn_home *home, uint32_t *id, snug_er
                        home->name);
     SNUG_TRY(sn_grow(s->engine, SN_MEM_MODEL, (void **)&s->entries, sizeof *s->entries, &s->cap,
                      (size_t)s->n + 1, err));
+    SNUG_TRY(sn_names_reserve(&s->names, err));
     void *block;
     const size_t name_bytes = strlen(home->name) + 1;
     const size_t entry_bytes = sizeof(sn_home_entry) + name_bytes;
@@ -117,6 +126,7 @@ snug_status sn_state_add(sn_state *s, const sn_home *home, uint32_t *id, snug_er
     memcpy(entry->name, home->name, name_bytes);
     entry->home.name = entry->name;
     *id = s->n;
+    sn_names_put(&s->names, entry->name, s->n);
     s->entries[s->n++] = entry;
     s->bytes = sum;
     return SNUG_OK;
@@ -453,7 +463,17 @@ sn_spill *sn_state_file(const sn_state *s, uint32_t id, size_t *offset) {
     return entry->spilled ? s->file : NULL;
 }
 
+/* Before those behind go, whose names are lent. */
+static void forget_names(sn_state *s, uint32_t n) {
+    if (s->n <= n)
+        return;
+    sn_names_forget(&s->names);
+    for (uint32_t i = 0; i < n; i++)
+        sn_names_put(&s->names, s->entries[i]->name, i);
+}
+
 void sn_state_truncate(sn_state *s, uint32_t n) {
+    forget_names(s, n);
     while (s->n > n) {
         sn_home_entry *entry = s->entries[--s->n];
         drop_block(s, entry);

@@ -20,8 +20,9 @@ snug_status sn_graph_create(snug_engine *e, sn_graph **out, snug_error *err) {
     sn_graph *g = block;
     g->engine = e;
     g->plain[0] = g->plain[1] = UINT32_MAX;
-    g->var_names = g->param_names = g->owner_names =
+    g->var_names = g->param_names = g->owner_names = g->input_names = g->output_names =
         (sn_names){.engine = e, .category = SN_MEM_GRAPH};
+    g->homes = (sn_numbers){.engine = e, .category = SN_MEM_GRAPH};
     snug_status status = sn_zone_create(e, SN_MEM_GRAPH, &g->zone, err);
     if (status == SNUG_OK)
         status = sn_graph_set_owner(g, "", err);
@@ -60,6 +61,9 @@ void sn_graph_destroy(sn_graph *g) {
     sn_names_clear(&g->var_names);
     sn_names_clear(&g->param_names);
     sn_names_clear(&g->owner_names);
+    sn_names_clear(&g->input_names);
+    sn_names_clear(&g->output_names);
+    sn_numbers_clear(&g->homes);
     free_array(g, g->inputs, g->cap_inputs, sizeof *g->inputs);
     free_array(g, g->outputs, g->cap_outputs, sizeof *g->outputs);
     free_array(g, (void *)g->owners, g->cap_owners, sizeof *g->owners);
@@ -78,6 +82,9 @@ snug_status sn_graph_clear(sn_graph *g, snug_error *err) {
     sn_names_forget(&g->var_names);
     sn_names_forget(&g->param_names);
     sn_names_forget(&g->owner_names);
+    sn_names_forget(&g->input_names);
+    sn_names_forget(&g->output_names);
+    sn_numbers_forget(&g->homes);
     g->part = SN_PART_FORWARD;
     g->plain[0] = g->plain[1] = UINT32_MAX;
     SNUG_TRY(sn_zone_create(g->engine, SN_MEM_GRAPH, &g->zone, err));
@@ -95,7 +102,10 @@ size_t sn_graph_bytes(const sn_graph *g) {
            (g->cap_nodes + g->cap_values + g->cap_params) * sizeof(void *) +
            g->cap_vars * sizeof *g->vars + g->cap_inputs * sizeof *g->inputs +
            g->cap_outputs * sizeof *g->outputs + g->cap_owners * sizeof *g->owners +
-           (g->var_names.cap + g->param_names.cap) * sizeof(sn_name_entry);
+           (g->var_names.cap + g->param_names.cap + g->owner_names.cap + g->input_names.cap +
+            g->output_names.cap) *
+               sizeof(sn_name_entry) +
+           g->homes.cap * sizeof(sn_number_entry);
 }
 
 /* --- growing ---------------------------------------------------------------------------------- */
@@ -169,11 +179,40 @@ static sn_value append_value(sn_graph *g, const sn_value_info *info) {
 
 /* --- names ------------------------------------------------------------------------------------ */
 
-static const sn_named *find_named(const sn_named *list, size_t n, const char *name) {
-    for (size_t i = 0; i < n; i++)
-        if (strcmp(list[i].name, name) == 0)
-            return &list[i];
-    return NULL;
+/* Inputs or outputs with their names. */
+typedef struct {
+    const sn_named *list;
+    size_t n;
+    const sn_names *names; /* empty where nobody asked for names to differ */
+} named_list;
+
+/* Going back leaves names behind: a number counts only while its slot has this very name. */
+static bool find_named(const named_list *l, const char *name, uint32_t *out) {
+    if (l->names->n > 0)
+        return sn_names_find(l->names, name, out) && *out < l->n &&
+               strcmp(l->list[*out].name, name) == 0;
+    for (*out = 0; *out < l->n; ++*out)
+        if (strcmp(l->list[*out].name, name) == 0)
+            return true;
+    return false;
+}
+
+static named_list inputs_of(const sn_graph *g) {
+    return (named_list){g->inputs, g->n_inputs, &g->input_names};
+}
+
+static named_list outputs_of(const sn_graph *g) {
+    return (named_list){g->outputs, g->n_outputs, &g->output_names};
+}
+
+/* Refuses a name that is there; makes room for it where it is not. */
+static snug_status take_name(const named_list *l, sn_names *names, const char *kind,
+                             const char *name, snug_error *err) {
+    uint32_t there;
+    if (find_named(l, name, &there))
+        return sn_fail(err, SNUG_E_INVALID,
+                       "there is an %s '%.80s' already; choose another name", kind, name);
+    return sn_names_reserve(names, err);
 }
 
 /* Names end up in the text form between blanks: printable, no blanks, not empty. */
@@ -208,9 +247,9 @@ static snug_status check_outside_type(const char *name, const snug_type *t, bool
 snug_status sn_graph_input(sn_graph *g, const char *name, const snug_type *type, sn_value *out,
                            snug_error *err) {
     SNUG_TRY(check_name("an input", name, err));
-    if (!g->outside && find_named(g->inputs, g->n_inputs, name))
-        return sn_fail(err, SNUG_E_INVALID,
-                       "there is an input '%.80s' already; choose another name", name);
+    const named_list there = inputs_of(g);
+    if (!g->outside)
+        SNUG_TRY(take_name(&there, &g->input_names, "input", name, err));
     SNUG_TRY(check_outside_type(name, type, true, err));
     SNUG_TRY(RESERVE_PAGES(g, values, 1, err));
     SNUG_TRY(RESERVE(g, inputs, 1, err));
@@ -221,6 +260,8 @@ snug_status sn_graph_input(sn_graph *g, const char *name, const snug_type *type,
                                             .node = SN_NO_NODE,
                                             .index = (uint32_t)g->n_inputs,
                                             .var = -1});
+    if (!g->outside)
+        sn_names_put(&g->input_names, copy, (uint32_t)g->n_inputs);
     g->inputs[g->n_inputs++] = (sn_named){copy, *out};
     return SNUG_OK;
 }
@@ -231,17 +272,19 @@ static bool find_variable(const sn_graph *g, const char *name, uint32_t *out) {
            strcmp(g->vars[*out].name, name) == 0;
 }
 
+bool sn_graph_at_home(const sn_graph *g, uint32_t home, uint32_t *var) {
+    return sn_numbers_find(&g->homes, home, var) && *var < g->n_vars && g->vars[*var].home == home;
+}
+
 static snug_status check_variable(const sn_graph *g, const sn_variable *var, snug_error *err) {
     SNUG_TRY(check_name("a variable", var->name, err));
     uint32_t there;
     if (find_variable(g, var->name, &there))
         return sn_fail(err, SNUG_E_INVALID,
                        "there is a variable '%.80s' already; choose another name", var->name);
-    for (size_t i = 0; !g->outside && i < g->n_vars; i++) {
-        if (g->vars[i].home == var->home)
-            return sn_fail(err, SNUG_E_INVALID, "variables '%.80s' and '%.80s' both claim home %u",
-                           g->vars[i].name, var->name, var->home);
-    }
+    if (!g->outside && sn_graph_at_home(g, var->home, &there))
+        return sn_fail(err, SNUG_E_INVALID, "variables '%.80s' and '%.80s' both claim home %u",
+                       g->vars[there].name, var->name, var->home);
     if (sn_recipe_source(&var->init)) /* a graph has a text form, bytes elsewhere have none */
         return sn_fail(err, SNUG_E_UNSUPPORTED,
                        "variable '%.80s' of a graph starts from a file or memory; give that to its "
@@ -255,6 +298,7 @@ snug_status sn_graph_variable(sn_graph *g, const sn_variable *var, sn_value *out
     SNUG_TRY(RESERVE_PAGES(g, values, 1, err));
     SNUG_TRY(RESERVE(g, vars, 1, err));
     SNUG_TRY(sn_names_reserve(&g->var_names, err));
+    SNUG_TRY(sn_numbers_reserve(&g->homes, err));
     sn_variable v = *var;
     SNUG_TRY(sn_zone_text(g->zone, var->name, &v.name, err));
     v.first = v.last = append_value(g, &(sn_value_info){.kind = SN_VALUE_VARIABLE,
@@ -263,13 +307,27 @@ snug_status sn_graph_variable(sn_graph *g, const sn_variable *var, sn_value *out
                                                         .index = (uint32_t)g->n_vars,
                                                         .var = (int32_t)g->n_vars});
     sn_names_put(&g->var_names, v.name, (uint32_t)g->n_vars);
+    if (!g->outside)
+        sn_numbers_put(&g->homes, v.home, (uint32_t)g->n_vars);
     g->vars[g->n_vars++] = v;
     *out = v.first;
     return SNUG_OK;
 }
 
-void sn_graph_set_home(sn_graph *g, sn_var var, uint32_t home) {
-    g->vars[var.i].home = home;
+snug_status sn_graph_set_homes(sn_graph *g, const uint32_t *homes, snug_error *err) {
+    sn_numbers fresh = {.engine = g->engine, .category = SN_MEM_GRAPH};
+    for (size_t i = 0; i < g->n_vars; i++) {
+        const snug_status status = sn_numbers_reserve(&fresh, err);
+        if (status != SNUG_OK) {
+            sn_numbers_clear(&fresh);
+            return status;
+        }
+        sn_numbers_put(&fresh, homes[i], (uint32_t)i);
+        g->vars[i].home = homes[i];
+    }
+    sn_numbers_clear(&g->homes);
+    g->homes = fresh;
+    return SNUG_OK;
 }
 
 /* 1 / product of the extents; infinite for none: a mean over nothing is 0 * inf = NaN. */
@@ -368,12 +426,14 @@ snug_status sn_graph_output(sn_graph *g, const char *name, sn_value v, snug_erro
         return sn_fail(err, SNUG_E_INVALID,
                        "output '%.80s' names value %u, but there are %zu values", name, v.i,
                        g->n_values);
-    if (!g->outside && find_named(g->outputs, g->n_outputs, name))
-        return sn_fail(err, SNUG_E_INVALID,
-                       "there is an output '%.80s' already; choose another name", name);
+    const named_list there = outputs_of(g);
+    if (!g->outside)
+        SNUG_TRY(take_name(&there, &g->output_names, "output", name, err));
     SNUG_TRY(RESERVE(g, outputs, 1, err));
     const char *copy;
     SNUG_TRY(sn_zone_text(g->zone, name, &copy, err));
+    if (!g->outside)
+        sn_names_put(&g->output_names, copy, (uint32_t)g->n_outputs);
     g->outputs[g->n_outputs++] = (sn_named){copy, v};
     return SNUG_OK;
 }
@@ -410,6 +470,9 @@ void sn_graph_set_part(sn_graph *g, sn_part part) {
 
 void sn_graph_set_outside(sn_graph *g) {
     g->outside = true;
+    sn_names_forget(&g->input_names);
+    sn_names_forget(&g->output_names);
+    sn_numbers_forget(&g->homes);
 }
 
 bool sn_graph_is_outside(const sn_graph *g) {
@@ -682,27 +745,26 @@ static snug_status not_found(const char *kind, const char *name, const name_list
                    l->used > 0 ? l->text : "none");
 }
 
-static snug_status find_by_name(const sn_named *list, size_t n, const char *kind, const char *name,
+static snug_status find_by_name(const named_list *there, const char *kind, const char *name,
                                 uint32_t *out, snug_error *err) {
-    const sn_named *found = find_named(list, n, name);
-    if (found) {
-        *out = (uint32_t)(found - list);
+    if (find_named(there, name, out))
         return SNUG_OK;
-    }
     name_list l = {.used = 0};
-    for (size_t i = 0; i < n; i++)
-        add_name(&l, list[i].name);
+    for (size_t i = 0; i < there->n; i++)
+        add_name(&l, there->list[i].name);
     return not_found(kind, name, &l, err);
 }
 
 snug_status sn_graph_find_input(const sn_graph *g, const char *name, uint32_t *out,
                                 snug_error *err) {
-    return find_by_name(g->inputs, g->n_inputs, "input", name, out, err);
+    const named_list there = inputs_of(g);
+    return find_by_name(&there, "input", name, out, err);
 }
 
 snug_status sn_graph_find_output(const sn_graph *g, const char *name, uint32_t *out,
                                  snug_error *err) {
-    return find_by_name(g->outputs, g->n_outputs, "output", name, out, err);
+    const named_list there = outputs_of(g);
+    return find_by_name(&there, "output", name, out, err);
 }
 
 snug_status sn_graph_find_param(const sn_graph *g, const char *name, sn_param *out,

@@ -144,8 +144,11 @@ bool sn_graph_is_outside(const sn_graph *g);
  * too: then it is bound all the same. */
 void sn_graph_set_fed(sn_graph *g, uint32_t input, bool fed);
 
-/* Moves a variable to another home: of a graph that will share a state store with others. */
-void sn_graph_set_home(sn_graph *g, sn_var var, uint32_t home);
+/* Moves all variables to other homes, one each: of a graph that will share a state store with
+ * others. */
+SNUG_CHECKED snug_status sn_graph_set_homes(sn_graph *g, const uint32_t *homes, snug_error *err);
+/* The variable that has this home, of a graph whose homes differ; false: none. */
+bool sn_graph_at_home(const sn_graph *g, uint32_t home, uint32_t *var);
 
 /* A position to go back to when a sequence of calls fails half-way. */
 typedef struct {

@@ -5,6 +5,7 @@
 
 #include "graph/graph.h"
 #include "memory/names.h"
+#include "memory/numbers.h"
 
 #define SN_MAX_NAME 255 /* characters; the text form and the builder agree on it */
 
@@ -46,6 +47,8 @@ struct snug_graph {
     sn_named *inputs, *outputs;
     const char **owners;
     sn_names var_names, param_names, owner_names;
+    sn_names input_names, output_names; /* both empty where they lie outside */
+    sn_numbers homes;                   /* of variables; the same */
     size_t n_nodes, n_values, n_vars, n_params, n_inputs, n_outputs, n_owners;
     size_t cap_vars, cap_inputs, cap_outputs, cap_owners;
     bool outside;   /* inputs and outputs lie in the caller's memory */

@@ -159,12 +159,10 @@ snug_status sn_network_read(const sn_network *n, sn_graph *g, uint32_t home, sn_
                             snug_error *err) {
     if (n->door)
         return n->door->read(n->door->ctx, g, home, out, err);
-    for (uint32_t i = 0; i < sn_graph_n_vars(g); i++) {
-        const sn_variable *there = sn_graph_var_at(g, (sn_var){i});
-        if (there->home == home) {
-            *out = there->last;
-            return SNUG_OK;
-        }
+    uint32_t there;
+    if (sn_graph_at_home(g, home, &there)) {
+        *out = sn_graph_var_at(g, (sn_var){there})->last;
+        return SNUG_OK;
     }
     const sn_net_var *v = &n->vars[home];
     sn_variable var = {.name = v->name,
@@ -185,6 +183,17 @@ size_t sn_network_n_weights(const sn_network *n) {
     return count;
 }
 
+/* Of variables that got other numbers. */
+static void find_ranges(sn_network *n) {
+    for (size_t i = 0; i < n->n_layers; i++)
+        n->layers[i].first_var = n->layers[i].end_var = 0;
+    for (uint32_t k = 0; k < n->n_vars; k++) {
+        sn_layer *l = &n->layers[n->vars[k].layer];
+        l->first_var = l->end_var == 0 ? k : l->first_var;
+        l->end_var = k + 1;
+    }
+}
+
 void sn_network_drop_slots(sn_network *n) {
     uint32_t kept = 0;
     sn_names_forget(&n->var_names);
@@ -198,6 +207,7 @@ void sn_network_drop_slots(sn_network *n) {
         n->vars[kept++] = n->vars[i];
     }
     n->n_vars = kept;
+    find_ranges(n);
     sn_zone_destroy(n->slot_zone);
     n->slot_zone = NULL;
 }

@@ -253,6 +253,8 @@ static snug_status append_new(sn_network *n, const sn_layer_spec *spec, snug_err
         return status;
     }
     l->output = *sn_network_type(n, n->outputs[0]);
+    l->first_var = (uint32_t)n_vars;
+    l->end_var = (uint32_t)n->n_vars;
     sn_names_put(&n->layer_names, l->name, (uint32_t)n->n_layers);
     n->n_layers++;
     return SNUG_OK;

@@ -324,7 +324,7 @@ void snug_model_layer(const snug_model *m, size_t i, snug_layer_info *out) {
         return;
     const sn_layer *l = &m->network->layers[i];
     *out = (snug_layer_info){.name = l->name, .type = class_of(l), .output = l->output};
-    for (uint32_t k = 0; k < m->network->n_vars; k++) { /* also of layers within it */
+    for (uint32_t k = l->first_var; k < l->end_var; k++) { /* also of layers within it */
         const sn_net_var *v = &m->network->vars[k];
         if (v->slot || v->layer != i)
             continue;
