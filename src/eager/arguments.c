@@ -559,16 +559,9 @@ void sn_fn_pair(sn_fn_call *c, int i, int k, sn_value *x, sn_value *y) {
     *y = sn_value_ok(*y) ? sn_build_cast(c->b, *y, dtype) : value_as(c, &z, dtype);
 }
 
-int sn_fn_values(sn_fn_call *c, int i, sn_value *out, int max) {
-    const snug_argument *a = argument_at(c, i);
-    const snug_argument *const items = a->kind == SNUG_ARG_LIST ? a->list.items : a;
-    const int n = a->kind == SNUG_ARG_LIST ? a->list.n : a->kind != SNUG_ARG_NONE;
+/* Values of a list, in one dtype. */
+static void use_items(sn_fn_call *c, const snug_argument *items, int n, sn_value *out) {
     snug_dtype dtype = SNUG_N_DTYPES;
-    if (n > max || n < 1) {
-        sn_fn_refuse(c, SNUG_E_UNSUPPORTED, "a list of %d tensors; from 1 to %d are possible", n,
-                     max);
-        return 0;
-    }
     for (int k = 0; k < n; k++) {
         out[k] = is_number(&items[k]) ? SN_NO_VALUE : value_of(c, &items[k]);
         if (!sn_value_ok(out[k]))
@@ -586,6 +579,40 @@ int sn_fn_values(sn_fn_call *c, int i, sn_value *out, int max) {
         out[k] = !sn_value_ok(out[k]) ? scalar(c, &items[k], dtype)
                  : c->promotes        ? sn_build_cast(c->b, out[k], dtype)
                                       : out[k];
+}
+
+/* What a list argument holds; a tensor alone is a list of one. */
+static const snug_argument *items_of(sn_fn_call *c, int i, int *n) {
+    const snug_argument *a = argument_at(c, i);
+    *n = a->kind == SNUG_ARG_LIST ? a->list.n : a->kind != SNUG_ARG_NONE;
+    return a->kind == SNUG_ARG_LIST ? a->list.items : a;
+}
+
+int sn_fn_values(sn_fn_call *c, int i, sn_value *out, int max) {
+    int n;
+    const snug_argument *const items = items_of(c, i, &n);
+    if (n > max || n < 1) {
+        sn_fn_refuse(c, SNUG_E_UNSUPPORTED, "a list of %d tensors; from 1 to %d are possible", n,
+                     max);
+        return 0;
+    }
+    use_items(c, items, n, out);
+    return sn_fn_failed(c) ? 0 : n;
+}
+
+int sn_fn_list(sn_fn_call *c, int i, sn_value **out) {
+    int n;
+    const snug_argument *const items = items_of(c, i, &n);
+    snug_error *const err = &c->b->error;
+    *out = NULL;
+    if (n < 1)
+        sn_fn_refuse(c, SNUG_E_UNSUPPORTED, "a list of no tensors; at least one is needed");
+    if (sn_fn_failed(c) ||
+        sn_grow(snug_recorder_engine(c->r.r), SN_MEM_OTHER, &c->values, sizeof *c->values,
+                &c->cap_values, (size_t)n, err) != SNUG_OK)
+        return 0;
+    use_items(c, items, n, c->values);
+    *out = c->values;
     return sn_fn_failed(c) ? 0 : n;
 }
 

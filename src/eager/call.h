@@ -20,7 +20,7 @@
 
 #define SN_FN_MAX_ARGS  20
 #define SN_FN_MAX_OUT   96
-#define SN_FN_MAX_ITEMS 256 /* integers of an argument, and tensors of a list */
+#define SN_FN_MAX_ITEMS 256 /* integers of an argument, and items of a list that is read in place */
 #define SN_FN_MAX_MADE  32  /* tensors made of lists and of what is read */
 
 typedef struct {
@@ -47,6 +47,8 @@ typedef struct {
     int64_t ints[SN_FN_MAX_ITEMS];
     snug_tensor *made[SN_FN_MAX_MADE + 4];
     int n_made;
+    sn_value *values; /* of sn_fn_list */
+    size_t cap_values;
 } sn_fn_call;
 
 typedef void (*sn_fn)(sn_fn_call *c);
@@ -109,6 +111,9 @@ sn_value sn_fn_named_as(sn_fn_call *c, const char *name, snug_dtype dtype);
 void sn_fn_pair(sn_fn_call *c, int i, int k, sn_value *x, sn_value *y);
 /* The tensors of a list, in one dtype; how many, 0 after an error. Lent until the next call. */
 int sn_fn_values(sn_fn_call *c, int i, sn_value *out, int max);
+/* The same of any length; they lie in the call until it ends or asks for another list, and may be
+ * written over. */
+int sn_fn_list(sn_fn_call *c, int i, sn_value **out);
 /* Whether argument i is a plain number, and which. */
 bool sn_fn_number(sn_fn_call *c, int i, double *out);
 

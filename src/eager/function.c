@@ -5,6 +5,7 @@
  * 1. Between sn_record_begin and sn_record_end nothing but the build function runs.
  * 2. A failed call leaves the recording and *n_out as they were. */
 #include "eager/call.h"
+#include "memory/numbers.h"
 #include "nn/text.h"
 #include "tensor/feed.h"
 
@@ -230,9 +231,36 @@ static void read_largest(sn_fn_call *c, const snug_view *v) {
     }
 }
 
+/* By their bits: -0 is not 0, and a NaN is itself. */
+static snug_status number_values(const sn_fn_call *c, const snug_view *v, void *const *at,
+                                 int64_t *found, snug_error *err) {
+    const size_t bytes = snug_dtype_bytes(v->type.dtype);
+    sn_numbers seen = {.engine = snug_recorder_engine(c->r.r), .category = SN_MEM_OTHER};
+    int64_t *const which = at[1], *const counts = at[2];
+    snug_status status = SNUG_OK;
+    for (int64_t i = 0; status == SNUG_OK && i < sn_type_count(&v->type); i++) {
+        const char *const one = (const char *)v->data + (size_t)i * bytes;
+        uint64_t bits = 0;
+        uint32_t k;
+        memcpy(&bits, one, bytes);
+        if (!sn_numbers_find(&seen, bits, &k)) {
+            status = sn_numbers_reserve(&seen, err);
+            if (status != SNUG_OK)
+                break;
+            k = (uint32_t)(*found)++;
+            sn_numbers_put(&seen, bits, k);
+            memcpy((char *)at[0] + (size_t)k * bytes, one, bytes);
+            counts[k] = 0;
+        }
+        which[i] = k;
+        counts[k]++;
+    }
+    sn_numbers_clear(&seen);
+    return status;
+}
+
 /* Each value once, in the order they come; which of them element i is; how often each comes. */
 static snug_status find_unique(sn_fn_call *c, const snug_view *v, snug_error *err) {
-    const size_t bytes = snug_dtype_bytes(v->type.dtype);
     const int64_t n = sn_type_count(&v->type);
     const snug_type places = {SNUG_I64, 1, {n}};
     void *at[3];
@@ -244,19 +272,7 @@ static snug_status find_unique(sn_fn_call *c, const snug_view *v, snug_error *er
         SNUG_TRY(snug_tensor_fresh(c->r.r, k ? &places : &t, &c->unique[k], &at[k], err));
         c->made[c->n_made++] = c->unique[k];
     }
-    int64_t *const which = at[1], *const counts = at[2];
-    for (int64_t i = 0; i < n; i++) {
-        const char *const one = (const char *)v->data + (size_t)i * bytes;
-        int64_t k = 0;
-        while (k < found && memcmp((char *)at[0] + (size_t)k * bytes, one, bytes) != 0)
-            k++;
-        if (k == found) {
-            memcpy((char *)at[0] + (size_t)found * bytes, one, bytes);
-            counts[found++] = 0;
-        }
-        which[i] = k;
-        counts[k]++;
-    }
+    SNUG_TRY(number_values(c, v, at, &found, err));
     for (int k = 0; k < 3; k += 2) { /* as many as there are */
         SNUG_TRY(snug_tensor_rows(c->unique[k], 0, found, &c->unique[k], err));
         c->made[c->n_made++] = c->unique[k];
@@ -460,6 +476,8 @@ static snug_status call_row(snug_recorder *r, int function, const snug_argument 
     c.largest = -1;
     c.n_items = c.n_made = 0;
     c.unique[0] = c.unique[1] = c.unique[2] = NULL;
+    c.values = NULL;
+    c.cap_values = 0;
     if (n_args > SN_FN_MAX_ARGS)
         return sn_fail(err, SNUG_E_INVALID, "%d arguments; at most %d", n_args, SN_FN_MAX_ARGS);
     snug_status status = prepare(&c, err);
@@ -472,6 +490,7 @@ static snug_status call_row(snug_recorder *r, int function, const snug_argument 
         status = give_known(&c, &given[0], err);
     for (int i = 0; i < c.n_made; i++)
         snug_tensor_drop(c.made[i]);
+    sn_free(snug_recorder_engine(r), SN_MEM_OTHER, c.values, c.cap_values * sizeof *c.values);
     if (status != SNUG_OK)
         return status;
     memcpy(outputs, given, (size_t)c.n_out * sizeof *given);

@@ -551,8 +551,8 @@ static sn_value global_norm(sn_fn_call *c, const sn_value *x, int n) {
 }
 
 void sn_fn_global_norm(sn_fn_call *c) {
-    sn_value x[SN_FN_MAX_OUT];
-    const int n = sn_fn_values(c, 0, x, SN_FN_MAX_OUT);
+    sn_value *x;
+    const int n = sn_fn_list(c, 0, &x);
     c->out[0] = n ? global_norm(c, x, n) : SN_NO_VALUE;
 }
 
@@ -621,15 +621,15 @@ void sn_fn_to_int64(sn_fn_call *c) {
 
 /* --- sums of lists ---------------------------------------------------------------------------- */
 void sn_fn_add_n(sn_fn_call *c) {
-    sn_value x[SN_FN_MAX_ITEMS];
-    const int n = sn_fn_values(c, 0, x, SN_FN_MAX_ITEMS);
+    sn_value *x;
+    const int n = sn_fn_list(c, 0, &x);
     for (int i = 0; i < n; i++)
         c->out[0] = i ? sn_build_add(c->b, c->out[0], x[i]) : x[0];
 }
 
 void sn_fn_polyval(sn_fn_call *c) {
-    sn_value a[SN_FN_MAX_ITEMS];
-    const int n = sn_fn_values(c, 0, a, SN_FN_MAX_ITEMS);
+    sn_value *a;
+    const int n = sn_fn_list(c, 0, &a);
     if (!n)
         return;
     const sn_value x = sn_fn_value_as(c, 1, sn_fn_type(c, a[0]).dtype);

@@ -144,8 +144,8 @@ static sn_value join(sn_fn_call *c, sn_value *x, int n, int axis) {
 }
 
 void sn_fn_concat(sn_fn_call *c) {
-    sn_value x[SN_FN_MAX_ITEMS];
-    const int n = sn_fn_values(c, 0, x, SN_FN_MAX_ITEMS);
+    sn_value *x;
+    const int n = sn_fn_list(c, 0, &x);
     if (n)
         c->out[0] = join(c, x, n, sn_fn_axis(c, "axis", sn_fn_type(c, x[0]).rank, 0));
 }
@@ -157,28 +157,28 @@ static void stack_along(sn_fn_call *c, sn_value *x, int n, int axis) {
 }
 
 void sn_fn_stack(sn_fn_call *c) {
-    sn_value x[SN_FN_MAX_ITEMS];
+    sn_value *x;
     const snug_argument *a = c->n_args ? &c->arg[0] : NULL;
     if (a && a->kind == SNUG_ARG_TENSOR) { /* its rows, along an axis that is there already */
         c->out[0] = sn_fn_value(c, 0);
         return;
     }
-    const int n = sn_fn_values(c, 0, x, SN_FN_MAX_ITEMS);
+    const int n = sn_fn_list(c, 0, &x);
     if (n)
         stack_along(c, x, n, sn_fn_axis(c, "axis", sn_fn_type(c, x[0]).rank + 1, 0));
 }
 
 /* Vectors and more: hstack joins along axis 1 (of vectors 0), vstack along 0 (vectors are rows). */
 void sn_fn_hstack(sn_fn_call *c) {
-    sn_value x[SN_FN_MAX_ITEMS];
-    const int n = sn_fn_values(c, 0, x, SN_FN_MAX_ITEMS);
+    sn_value *x;
+    const int n = sn_fn_list(c, 0, &x);
     if (n)
         c->out[0] = join(c, x, n, sn_fn_type(c, x[0]).rank > 1 ? 1 : 0);
 }
 
 void sn_fn_vstack(sn_fn_call *c) {
-    sn_value x[SN_FN_MAX_ITEMS];
-    const int n = sn_fn_values(c, 0, x, SN_FN_MAX_ITEMS);
+    sn_value *x;
+    const int n = sn_fn_list(c, 0, &x);
     if (!n)
         return;
     if (sn_fn_type(c, x[0]).rank < 2)

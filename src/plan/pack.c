@@ -129,26 +129,40 @@ static snug_status check_items(const sn_pack_item *items, uint32_t n, snug_error
     return SNUG_OK;
 }
 
+static size_t larger(size_t a, size_t b) {
+    return a > b ? a : b;
+}
+
 void sn_packing_measure(sn_packing *p) {
     qsort(p->boxes, p->n, sizeof *p->boxes, compare_boxes);
     memset(p->load, 0, p->n_sections * sizeof *p->load);
+    for (uint32_t i = 0; i < p->n; i++) { /* by how much each section holds more than the last */
+        p->load[p->boxes[i].lo] += p->boxes[i].size;
+        if (p->boxes[i].hi < p->n_sections)
+            p->load[p->boxes[i].hi] -= p->boxes[i].size;
+    }
+    for (uint32_t s = 1; s < p->n_sections; s++)
+        p->load[s] += p->load[s - 1];
+    for (uint32_t i = p->n_sections; i-- > 1;)
+        p->most[i] = larger(p->most[2 * i], p->most[2 * i + 1]);
     p->bound = 0;
-    for (uint32_t i = 0; i < p->n; i++)
-        for (uint32_t s = p->boxes[i].lo; s < p->boxes[i].hi; s++) {
-            p->load[s] += p->boxes[i].size;
-            p->bound = p->load[s] > p->bound ? p->load[s] : p->bound;
-        }
+    for (uint32_t s = 0; s < p->n_sections; s++)
+        p->bound = larger(p->load[s], p->bound);
     p->height = SIZE_MAX;
     p->wanted = p->bound;
 }
 
 snug_status sn_packing_alloc(sn_zone *z, uint32_t n, uint32_t n_sections, sn_packing *p,
                              snug_error *err) {
-    void *boxes, *load, *offset;
+    void *boxes, *most, *offset;
     SNUG_TRY(sn_zone_alloc(z, n * sizeof(sn_box), &boxes, err));
-    SNUG_TRY(sn_zone_alloc(z, n_sections * sizeof(size_t), &load, err));
+    SNUG_TRY(sn_zone_alloc(z, 2 * (size_t)n_sections * sizeof(size_t), &most, err));
     SNUG_TRY(sn_zone_alloc(z, n * sizeof(size_t), &offset, err));
-    *p = (sn_packing){.boxes = boxes, .load = load, .offset = offset, .n_sections = n_sections};
+    *p = (sn_packing){.boxes = boxes,
+                      .most = most,
+                      .load = (size_t *)most + n_sections,
+                      .offset = offset,
+                      .n_sections = n_sections};
     return SNUG_OK;
 }
 
@@ -171,8 +185,13 @@ static snug_status make_boxes(sn_zone *z, const sn_pack_item *items, uint32_t n,
 /* The load of a box is that of the fullest section it lives in. */
 static size_t load_of(const sn_packing *p, const sn_box *b) {
     size_t load = 0;
-    for (uint32_t t = b->lo; t < b->hi; t++)
-        load = p->load[t] > load ? p->load[t] : load;
+    size_t from = (size_t)b->lo + p->n_sections, to = (size_t)b->hi + p->n_sections;
+    for (; from < to; from /= 2, to /= 2) {
+        if (from & 1)
+            load = larger(load, p->most[from++]);
+        if (to & 1)
+            load = larger(load, p->most[--to]);
+    }
     return load;
 }
 

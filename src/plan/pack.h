@@ -17,6 +17,7 @@ typedef struct {
     uint32_t n, n_sections;
     sn_box *boxes;  /* by lo, larger first, then by item */
     size_t *load;   /* per section: sum of live sizes */
+    size_t *most;   /* a tree over them: of 2i and 2i + 1 the larger at i; the loads are its leaves */
     size_t bound;   /* largest load */
     size_t wanted;  /* the height to stop at: the bound, or more */
     size_t *offset; /* per box: the best packing so far */
