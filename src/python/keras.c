@@ -185,7 +185,11 @@ static PyObject *layer_infer(PyObject *self, PyObject *list) {
     snug_error err;
     int n_out = 0;
     const Py_ssize_t n = PyList_Size(list);
-    if (n < 0 || n > MAX_TENSORS || py_enter() < 0)
+    if (n > MAX_TENSORS)
+        return PyErr_Format(PyExc_ValueError,
+                            "a layer is called with %zd tensors; from 1 to %d are possible", n,
+                            MAX_TENSORS);
+    if (n < 0 || py_enter() < 0)
         return NULL;
     for (Py_ssize_t i = 0; i < n; i++)
         if (take_type(PyList_GetItem(list, i), &in[i]) < 0)

@@ -113,8 +113,9 @@ class Layer:
 
     def _track(self, value):
         if isinstance(value, Layer):
-            if value is not self and not any(value is layer for layer in self._layers):
+            if value is not self and not self._has_layer(value):
                 self._layers.append(value)
+                self.__dict__["_seen_layers"][1].add(id(value))
         elif isinstance(value, KerasVariable):      # a plain tf.Variable is not a weight, as in Keras 3
             if not any(value is v for v in self._own):
                 self._own.append(value)
@@ -127,6 +128,13 @@ class Layer:
         elif isinstance(value, dict):
             for part in value.values():
                 self._track(part)
+
+    def _has_layer(self, value):
+        """Whether the layer is right below; its place in a set is noted, which is made anew where the list has changed elsewhere."""
+        layers, seen = self._layers, self.__dict__.get("_seen_layers")
+        if seen is None or seen[0] != id(layers) or len(seen[1]) != len(layers):
+            seen = self.__dict__["_seen_layers"] = (id(layers), {id(layer) for layer in layers})
+        return id(value) in seen[1]
 
     def _all_layers(self):
         """Layers right below, those appended to lists later included. Asked of every layer at every step: numbers and
@@ -577,7 +585,7 @@ def _built_for(inputs):
 
 
 _PLAIN = frozenset((int, float, str, bool, type(None)))
-_TRACKED = frozenset(("_layers", "_own", "_metrics", "_added", "_nodes"))      # what they hold is tracked, or not to be
+_TRACKED = frozenset(("_layers", "_seen_layers", "_own", "_metrics", "_added", "_nodes"))      # what they hold is tracked, or not to be
 
 
 def _is_metric(value):

@@ -82,13 +82,15 @@ def _children(layer):
             yield name, value
 
 
-def _groups(layer, path="", visited=None):
+def _groups(layer, path="", visited=None, seen=None):
     """(path of the group, its variables) of a model, as Keras walks it; each layer once, which `visited` gets by its path."""
     from snug.keras._layer import Layer
     from snug.keras._names import snake
     visited = {} if visited is None else visited
-    if any(layer is known for known in visited.values()):
+    seen = {id(known) for known in visited.values()} if seen is None else seen
+    if id(layer) in seen:
         return
+    seen.add(id(layer))
     visited[path] = layer
     built_in = type(layer).__module__.startswith("snug.") and not layer._own_graph
     parts = _parts_of(layer) if built_in else None
@@ -101,11 +103,11 @@ def _groups(layer, path="", visited=None):
     yield path + "vars", [v for v in layer.weights if id(v) in own]
     for name, value in _children(layer):
         if isinstance(value, Layer):
-            yield from _groups(value, f"{path}{name}/", visited)
+            yield from _groups(value, f"{path}{name}/", visited, seen)
             continue
         inner = [v for v in value if isinstance(v, Layer)]
         for v, word in zip(inner, _numbered(snake(type(v).__name__) for v in inner)):
-            yield from _groups(v, f"{path}{name}/{word}/", visited)
+            yield from _groups(v, f"{path}{name}/{word}/", visited, seen)
 
 
 def with_own(model, method):
@@ -267,7 +269,7 @@ def _load_tree(model, tree, path, skip_mismatch=False):
     older = tree.get("model_weights", tree) if isinstance(tree, _hdf5.Found) else None
     if not isinstance(older, _hdf5.Found):
         raise ValueError(f"'{path}': it has no group of weights; give what save or save_weights wrote")
-    if "layer_names" in older.attributes:        # of a whole model, or weights as Keras 2 wrote them
+    if "layer_names" in older.attributes or "layer_names0" in older.attributes:        # of a whole model, or weights as Keras 2 wrote them
         return _whole_h5.load_weights(model, older, path, skip_mismatch)
     _load_groups(model, tree, path, skip_mismatch)
 

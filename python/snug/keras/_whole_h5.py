@@ -11,20 +11,29 @@ def _weights(layer):
 
 def _group(variables):
     """A group of arrays under their variables' paths, which it lists."""
-    made, names = _hdf5.Group(), []
+    made, names = _hdf5.Group(), {}
     for v in variables:
         name, n = v.path, 1
         while name in names:
             n += 1
             name = f"{v.path}_{n}"
-        names.append(name)
+        names[name] = True
         *folders, last = name.split("/")
         at = made
         for folder in folders:
             at = at.setdefault(folder, {})
         at[last] = stored(v)
-    made.attributes["weight_names"] = names
+    _put_names(made, "weight_names", list(names))
     return made
+
+
+def _put_names(group, word, names):
+    """A list of names as an attribute; one that is longer than an attribute may be goes into several, numbered, as Keras has them."""
+    if len(names) <= _hdf5.MOST_TEXTS:
+        group.attributes[word] = names
+        return
+    for k, at in enumerate(range(0, len(names), _hdf5.MOST_TEXTS)):
+        group.attributes[f"{word}{k}"] = names[at:at + _hdf5.MOST_TEXTS]
 
 
 def _member(tree, name, path):
@@ -49,8 +58,13 @@ def _arrays(group, path):
 
 
 def _names(group, word, path):
-    """A list of names among a group's attributes."""
-    found = group.attributes.get(word, [])
+    """A list of names among a group's attributes, in one or in numbered ones."""
+    found, k = group.attributes.get(word), 0
+    if found is None:
+        found = []
+        while isinstance(part := group.attributes.get(f"{word}{k}"), list):
+            found += part
+            k += 1
     if not isinstance(found, list):
         raise ValueError(f"'{path}': {word} is no list of names: it is damaged")
     return found
@@ -68,11 +82,13 @@ def save(model, path, include_optimizer=True):
     config = {"class_name": _serial.serialize_keras_object(model)["class_name"], "config": _serial.to_config(model.get_config())}
     tree = _hdf5.Group(**about, model_config=json.dumps(config))
     layers = {layer.name: _group(_weights(layer)) for layer in model.layers}
-    tree["model_weights"] = _hdf5.Group({**layers, "top_level_model_weights": _group(model._own)}, layer_names=list(layers), **about)
+    tree["model_weights"] = _hdf5.Group({**layers, "top_level_model_weights": _group(model._own)}, **about)
+    _put_names(tree["model_weights"], "layer_names", list(layers))
     if include_optimizer and model.compiled and model.optimizer is not None:
         tree.attributes["training_config"] = _training(model)
         if model.optimizer.built:
-            tree["optimizer_weights"] = _hdf5.Group(_slots(model.optimizer), weight_names=_slot_names(model.optimizer))
+            tree["optimizer_weights"] = _hdf5.Group(_slots(model.optimizer))
+            _put_names(tree["optimizer_weights"], "weight_names", _slot_names(model.optimizer))
     with _whole(path) as part:
         _hdf5.write(part, tree)
 
@@ -87,7 +103,7 @@ def _slots(optimizer):
 
 def load_weights(model, tree, path, skip_mismatch=False):
     """From the group that lists layers."""
-    names = [n for n in _names(tree, "layer_names", path) if _member(tree, n, path).attributes.get("weight_names")]
+    names = [n for n in _names(tree, "layer_names", path) if _names(_member(tree, n, path), "weight_names", path)]
     layers = [layer for layer in model.layers if _weights(layer)]
     if len(names) != len(layers):
         raise ValueError(f"Layer count mismatch when loading weights from file. Model expected {len(layers)} layers, found {len(names)}"

@@ -240,7 +240,10 @@ class _Built(Optimizer):
         for slot in slots:
             if getattr(slot, "_path", "") is None:
                 name = slot.path.rpartition("/")[2]
-                stem = max((s for s in stems if name.startswith(s + "_")), key=len, default="")
+                cut = name.rfind("_")                # the longest of the stems
+                while cut > 0 and name[:cut] not in stems:
+                    cut = name.rfind("_", 0, cut)
+                stem = name[:max(cut, 0)]
                 slot._path = f"{self.name}/{stems.get(stem, '')}{name}"
         first = ["_average"] * bool(self._values.get("use_ema")) + ["_gradient_accumulator"]
         return sorted(slots, key=lambda slot: next((i for i, end in enumerate(first) if getattr(slot, "path", slot.name).endswith(end)), len(first)))
