@@ -7,6 +7,7 @@
  * are parameters in traces too; a trace that is called counts a step then.
  * 3. A failed apply counts no step. */
 #include "eager/layer.h"
+#include "memory/numbers.h"
 
 #include <snug/layer.h>
 #include <stdio.h>
@@ -23,6 +24,9 @@ struct snug_optimizer {
     int n_numbers;
     sn_host host;
     int n_refs; /* the owner's, and those of traces */
+    sn_numbers homes; /* of weights, by the address of the variable */
+    uint32_t *slots;  /* homes, in the order they were made */
+    size_t n_slots, cap_slots;
 };
 
 /* --- numbers of a step ------------------------------------------------------------------------ */
@@ -53,6 +57,8 @@ static void drop(void *ctx) {
     snug_optimizer *const o = ctx;
     if (--o->n_refs > 0)
         return;
+    sn_numbers_clear(&o->homes);
+    sn_free(o->engine, SN_MEM_MODEL, o->slots, o->cap_slots * sizeof *o->slots);
     sn_held_clear(&o->held);
     sn_free(o->engine, SN_MEM_MODEL, o, sizeof *o);
 }
@@ -80,7 +86,12 @@ snug_status snug_optimizer_create(snug_recorder *r, const char *optimizer, snug_
     SNUG_TRY(sn_optimizer_parse(optimizer, &conf, err));
     SNUG_TRY(sn_alloc_zero(e, SN_MEM_MODEL, sizeof(snug_optimizer), &block, err));
     snug_optimizer *const o = block;
-    *o = (snug_optimizer){.r = r, .engine = e, .conf = conf, .given_rate = -1, .n_refs = 1};
+    *o = (snug_optimizer){.r = r,
+                          .engine = e,
+                          .conf = conf,
+                          .given_rate = -1,
+                          .n_refs = 1,
+                          .homes = {.engine = e, .category = SN_MEM_MODEL}};
     o->host = (sn_host){o, ask, hold, drop};
     const snug_status status = create_network(o, err);
     if (status == SNUG_OK)
@@ -93,31 +104,42 @@ snug_status snug_optimizer_create(snug_recorder *r, const char *optimizer, snug_
 /* --- weights and slots ------------------------------------------------------------------------ */
 /* Looks from *home on and around: variables come in the same order at each step. */
 static bool find_weight(const snug_optimizer *o, const snug_variable *v, uint32_t *home) {
-    const uint32_t n = (uint32_t)o->held.n, from = *home < n ? *home : 0;
-    for (uint32_t k = 0; k < n; k++) {
-        const uint32_t at = from + k < n ? from + k : from + k - n;
-        if (o->held.vars[at] == v) {
-            *home = at;
-            return true;
-        }
-    }
-    return false;
+    return sn_numbers_find(&o->homes, (uintptr_t)v, home);
 }
 
-/* Names of variables may be equal, those of a network may not. */
+/* Names of variables may be equal, those of a network may not: behind a name the number it was last
+ * given is noted. The variable that lends it is held. */
 static snug_status add_weight(snug_optimizer *o, snug_variable *v, snug_error *err) {
     sn_network *const n = o->held.network;
     char name[200];
     uint32_t home;
+    uint32_t k = 0;
+    SNUG_TRY(sn_names_reserve(&n->last_numbers, err));
+    SNUG_TRY(sn_numbers_reserve(&o->homes, err));
     snprintf(name, sizeof name, "%.150s", snug_variable_name(v));
-    for (int k = 1; !name[0] || sn_network_find_variable(n, name, &home); k++)
-        snprintf(name, sizeof name, "%.150s_%d", snug_variable_name(v), k);
+    (void)sn_names_find(&n->last_numbers, snug_variable_name(v), &k);
+    while (!name[0] || sn_network_find_variable(n, name, &home))
+        snprintf(name, sizeof name, "%.150s_%u", snug_variable_name(v), (unsigned)++k);
     const sn_net_var var = {.name = name, .type = *snug_variable_type(v), .trainable = true};
     SNUG_TRY(sn_grow(n->engine, SN_MEM_MODEL, (void **)&o->held.vars, sizeof(snug_variable *),
                      &o->held.cap, n->n_vars + 1, err));
     SNUG_TRY(sn_network_variable(n, &var, &home, err));
     snug_variable_hold(v);
     o->held.vars[o->held.n++] = v;
+    sn_numbers_put(&o->homes, (uintptr_t)v, home);
+    if (k > 0)
+        sn_names_put(&n->last_numbers, snug_variable_name(v), k);
+    return SNUG_OK;
+}
+
+/* Those among the variables from `first` on. */
+static snug_status note_slots(snug_optimizer *o, uint32_t first, snug_error *err) {
+    const sn_network *const n = o->held.network;
+    SNUG_TRY(sn_grow(o->engine, SN_MEM_MODEL, &o->slots, sizeof *o->slots, &o->cap_slots,
+                     o->n_slots + (o->held.n - first), err));
+    for (uint32_t i = first; i < o->held.n; i++)
+        if (n->vars[i].slot)
+            o->slots[o->n_slots++] = i;
     return SNUG_OK;
 }
 
@@ -127,20 +149,18 @@ static snug_status make_slots(snug_optimizer *o, const snug_type *type, snug_err
     sn_value gradient[1];
     SNUG_TRY(sn_graph_create(o->engine, &g, err));
     snug_status status = sn_graph_input(g, "gradient", type, gradient, err);
-    /* Only the newest weight trains meanwhile. */
     sn_network *const n = o->held.network;
-    const size_t n_vars = n->n_vars;
-    for (size_t i = 0; i + 1 < n_vars; i++)
-        n->vars[i].trainable = false;
+    const uint32_t n_vars = (uint32_t)n->n_vars;
+    n->first_updated = n_vars - 1; /* the newest weight */
     if (status == SNUG_OK)
         status = sn_optimizer_build(&o->conf, n, g, gradient, 1, err);
     if (status == SNUG_OK && o->conf.gradient_accumulation_steps > 0)
         status = sn_optimizer_accumulate(&o->conf, n, g, gradient, 1, err);
-    for (size_t i = 0; i < n_vars; i++)
-        n->vars[i].trainable = !n->vars[i].slot;
+    n->first_updated = 0;
     sn_graph_destroy(g);
     SNUG_TRY(status);
-    return sn_held_make(&o->held, err);
+    SNUG_TRY(sn_held_make(&o->held, err));
+    return note_slots(o, n_vars, err);
 }
 
 /* Of those that have a gradient; grads NULL: of all. */
@@ -251,17 +271,11 @@ void snug_optimizer_set_rate(snug_optimizer *o, double rate) {
 int snug_optimizer_n_slots(const snug_optimizer *o) {
     if (!o)
         return 0;
-    int n = 0;
-    for (size_t i = 0; i < o->held.n; i++)
-        n += o->held.network->vars[i].slot;
-    return n;
+    return (int)o->n_slots;
 }
 
 snug_variable *snug_optimizer_slot(const snug_optimizer *o, int i) {
-    if (!o)
+    if (!o || i < 0 || (size_t)i >= o->n_slots)
         return NULL;
-    for (size_t k = 0; k < o->held.n; k++)
-        if (o->held.network->vars[k].slot && i-- == 0)
-            return o->held.vars[k];
-    return NULL;
+    return o->held.vars[o->slots[i]];
 }

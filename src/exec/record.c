@@ -19,6 +19,7 @@ static snug_status make_recording(snug_recorder *r, sn_recording **out, snug_err
     SNUG_TRY(sn_alloc_zero(r->engine, SN_MEM_GRAPH, sizeof **out, &block, err));
     sn_recording *rec = block;
     rec->r = r;
+    rec->kept_of = (sn_numbers){.engine = r->engine, .category = SN_MEM_GRAPH};
     const snug_status status = sn_graph_create(r->engine, &rec->graph, err);
     if (status != SNUG_OK) {
         sn_free(r->engine, SN_MEM_GRAPH, rec, sizeof *rec);
@@ -77,6 +78,7 @@ static void free_recording(sn_recording *rec) {
     sn_free(e, SN_MEM_GRAPH, rec->site, rec->cap_site * sizeof *rec->site);
     sn_free(e, SN_MEM_GRAPH, rec->leaf, rec->cap_leaf * sizeof *rec->leaf);
     sn_free(e, SN_MEM_GRAPH, rec->variable, rec->cap_variable * sizeof *rec->variable);
+    sn_numbers_clear(&rec->kept_of);
     sn_free(e, SN_MEM_GRAPH, rec->kept, rec->cap_kept * sizeof *rec->kept);
     sn_free(e, SN_MEM_GRAPH, rec->echo, rec->cap_echo * sizeof *rec->echo);
     sn_free(e, SN_MEM_GRAPH, rec->asked, rec->cap_asked * sizeof *rec->asked);
@@ -100,7 +102,8 @@ void sn_recording_destroy(sn_recording *rec) {
     rec->n_brought = rec->looked = 0;
     rec->n_again = 0;
     rec->held_bytes = rec->largest_held = 0;
-    rec->has_effects = rec->on_host = false;
+    rec->has_effects = rec->on_host = rec->has_versions = false;
+    sn_numbers_forget(&rec->kept_of);
     rec->work = 0;
     r->spare = rec;
 }
@@ -190,15 +193,21 @@ snug_status sn_recording_bytes(sn_recording *rec, const snug_type *type, sn_stor
     return SNUG_OK;
 }
 
+snug_status sn_recording_keep(sn_recording *rec, sn_kept kept, snug_error *err) {
+    SNUG_TRY(GROW(rec, kept, rec->n_kept + 1, err));
+    SNUG_TRY(sn_numbers_reserve(&rec->kept_of, err));
+    sn_numbers_put(&rec->kept_of, kept.leaf.i, (uint32_t)rec->n_kept);
+    rec->kept[rec->n_kept++] = kept;
+    return SNUG_OK;
+}
+
 snug_status sn_recording_stand_in(sn_recording *rec, sn_value value, sn_storage *s, sn_value *leaf,
                                   snug_error *err) {
     const snug_type type = *sn_graph_type(rec->graph, value);
-    SNUG_TRY(GROW(rec, kept, rec->n_kept + 1, err));
     SNUG_TRY(sn_recording_bytes(rec, &type, s, 0, leaf, err));
     rec->leaf[rec->n_leaf - 1].id = ++rec->r->serial;
     rec->tapes[leaf->i] = rec->tapes[value.i];
-    rec->kept[rec->n_kept++] = (sn_kept){value, *leaf};
-    return SNUG_OK;
+    return sn_recording_keep(rec, (sn_kept){value, *leaf}, err);
 }
 
 snug_status sn_recording_version(sn_recording *rec, snug_tensor *t, sn_storage *s,
@@ -207,6 +216,7 @@ snug_status sn_recording_version(sn_recording *rec, snug_tensor *t, sn_storage *
     SNUG_TRY(sn_recording_bytes(rec, &t->type, s, 0, &leaf, err));
     sn_variable_use(t->variable);
     rec->leaf[rec->n_leaf - 1].variable = t->variable;
+    rec->has_versions = true;
     rec->leaf[rec->n_leaf - 1].id = t->id = ++rec->r->serial;
     rec->tapes[leaf.i] = sn_tensor_tapes(t);
     t->stamp = rec->serial;

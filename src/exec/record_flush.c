@@ -41,6 +41,7 @@ typedef struct {
     sn_storage **storage; /* per output: held; NULL: not made yet */
     sn_leaf *stored;      /* per value: where its bytes are after the run; not held */
     fed_rows *fed;        /* per leaf, with a card */
+    sn_numbers roots;     /* of outputs' bytes: the first output that has them */
 } run;
 
 /* --- naming ----------------------------------------------------------------------------------- */
@@ -446,14 +447,14 @@ static snug_status bind_variables(const run *u, snug_error *err) {
     return SNUG_OK;
 }
 
-/* The output before i that shares its bytes, or i. */
-static size_t first_with_root(const run *u, size_t i) {
+/* The first output that shares the bytes of output i. */
+static size_t first_with_root(run *u, size_t i) {
     const sn_entry *e = u->entry;
     const uint32_t root = e->plan->root[sn_graph_output_at(e->graph, (uint32_t)i).i];
-    for (size_t j = 0; j < i; j++)
-        if (e->plan->root[sn_graph_output_at(e->graph, (uint32_t)j).i] == root)
-            return j;
-    return i;
+    uint32_t first = (uint32_t)i;
+    if (!sn_numbers_find(&u->roots, root, &first))
+        sn_numbers_put(&u->roots, root, first);
+    return first;
 }
 
 /* Bytes of a leaf, of another output or that nobody needs, or fresh ones. */
@@ -520,8 +521,11 @@ static snug_status bind(run *u, snug_error *err) {
     SNUG_TRY(make_lists(u, err));
     SNUG_TRY(bind_variables(u, err));
     bind_leaves(u);
-    for (size_t i = 0; i < u->n_output; i++)
+    u->roots = (sn_numbers){.engine = u->r->engine, .category = SN_MEM_PLAN};
+    for (size_t i = 0; i < u->n_output; i++) {
+        SNUG_TRY(sn_numbers_reserve(&u->roots, err));
         SNUG_TRY(store_output(u, i, err));
+    }
     sn_storage_free_left(u->r); /* before the arena */
     bind_params(u);
     return SNUG_OK;
@@ -727,6 +731,7 @@ static void clear(run *u) {
     sn_free(e, SN_MEM_PLAN, u->storage, u->storage ? u->n_output * sizeof *u->storage : 0);
     sn_free(e, SN_MEM_PLAN, u->stored, u->stored ? u->n_wanted * sizeof *u->stored : 0);
     sn_free(e, SN_MEM_PLAN, u->fed, u->fed ? u->rec->n_leaf * sizeof *u->fed : 0);
+    sn_numbers_clear(&u->roots);
     sn_free(e, SN_MEM_PLAN, u->output, u->cap_output * sizeof *u->output);
     sn_free(e, SN_MEM_PLAN, u->wanted, u->wanted ? u->n_wanted * sizeof *u->wanted : 0);
     u->storage = NULL;

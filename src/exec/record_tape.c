@@ -26,6 +26,7 @@ snug_status snug_tape_create(snug_recorder *r, const snug_tape_options *o, snug_
                      .bit = bit,
                      .persistent = o && o->persistent,
                      .watches = !(o && o->not_watching),
+                     .places = {.engine = r->engine, .category = SN_MEM_TAPES},
                      .active = true};
     r->tape[bit] = t;
     r->live_tensors++;
@@ -33,6 +34,8 @@ snug_status snug_tape_create(snug_recorder *r, const snug_tape_options *o, snug_
     r->active_tapes |= 1u << bit;
     if (t->watches)
         r->watching_tapes |= 1u << bit;
+    t->born_in = r->now->serial;
+    t->first_node = (uint32_t)r->now->n_nodes;
     *out = t;
     return SNUG_OK;
 }
@@ -49,6 +52,14 @@ static void prune(sn_recording *rec) {
     (void)status;
 }
 
+static void forget_watched(snug_tape *t) {
+    for (size_t i = 0; i < t->n_watched; i++)
+        sn_variable_unuse(t->watched[i]);
+    t->n_watched = 0;
+    sn_numbers_forget(&t->places);
+    t->r->tape_born[t->bit] = ++t->r->serial;
+}
+
 static void forget(snug_tape *t) {
     snug_recorder *r = t->r;
     for (const sn_seat *s = r->seats; s; s = s->next) {
@@ -57,10 +68,8 @@ static void forget(snug_tape *t) {
         if (!r->running)
             prune(sn_seat_main(r, s));
     }
-    for (size_t i = 0; i < t->n_watched; i++)
-        sn_variable_unuse(t->watched[i]);
-    t->n_watched = 0;
-    r->tape_born[t->bit] = ++r->serial;
+    t->marks = false;
+    forget_watched(t);
 }
 
 void snug_tape_drop(snug_tape *t) {
@@ -68,11 +77,15 @@ void snug_tape_drop(snug_tape *t) {
         return;
     snug_recorder *r = t->r;
     snug_tape_stop(t);
-    forget(t);
+    if (t->used && !t->marks) /* its marks are gone */
+        forget_watched(t);
+    else
+        forget(t);
     r->watching_tapes &= ~(1u << t->bit);
     r->explicit_tapes &= ~(1u << t->bit);
     r->tape[t->bit] = NULL;
     sn_free(r->engine, SN_MEM_TAPES, t->watched, t->cap_watched * sizeof *t->watched);
+    sn_numbers_clear(&t->places);
     sn_free(r->engine, SN_MEM_TAPES, t, sizeof *t);
     r->live_tensors--;
     sn_recorder_let_go(r);
@@ -105,10 +118,8 @@ void snug_tape_reset(snug_tape *t) {
 
 /* --- watching --------------------------------------------------------------------------------- */
 static bool has_noted(const snug_tape *t, const snug_variable *v) {
-    for (size_t i = t->n_watched; i-- > 0;)
-        if (t->watched[i] == v)
-            return true;
-    return false;
+    uint32_t place;
+    return sn_numbers_find(&t->places, (uintptr_t)v, &place);
 }
 
 snug_status sn_tape_note(snug_tape *t, snug_variable *v, snug_error *err) {
@@ -117,6 +128,8 @@ snug_status sn_tape_note(snug_tape *t, snug_variable *v, snug_error *err) {
     if (!has_noted(t, v)) {
         SNUG_TRY(sn_grow(t->r->engine, SN_MEM_TAPES, &t->watched, sizeof *t->watched,
                          &t->cap_watched, t->n_watched + 1, err));
+        SNUG_TRY(sn_numbers_reserve(&t->places, err));
+        sn_numbers_put(&t->places, (uintptr_t)v, (uint32_t)t->n_watched);
         t->watched[t->n_watched++] = v;
         sn_variable_use(v);
     }
@@ -148,6 +161,7 @@ snug_status snug_tape_watch(snug_tape *t, snug_tensor *x, snug_error *err) {
         x->rec->tapes[x->value.i] |= bit;
     else if (x->stamp == t->r->now->serial && x->leaf.i < t->r->now->n_values)
         t->r->now->tapes[x->leaf.i] |= bit; /* at worst one more value is followed */
+    t->marks = true;
     x->tapes = sn_tensor_tapes(x) | bit;
     x->marked = ++t->r->serial;
     return SNUG_OK;
@@ -212,7 +226,7 @@ static snug_status want(snug_recorder *r, wanted_list *w, sn_value v, int source
 static snug_status want_variable(const snug_tape *t, const snug_variable *v, int source,
                                  wanted_list *w, snug_error *err) {
     const sn_recording *rec = t->r->now;
-    for (uint32_t i = 0; i < rec->n_leaf; i++) {
+    for (uint32_t i = 0; rec->has_versions && i < rec->n_leaf; i++) {
         const sn_value old = sn_graph_input_at(rec->graph, i);
         if (rec->leaf[i].variable == v && (rec->tapes[old.i] >> t->bit & 1))
             SNUG_TRY(want(t->r, w, old, source, err));
@@ -235,10 +249,10 @@ static snug_status want_variable(const snug_tape *t, const snug_variable *v, int
 
 /* What a stand-in stands for: nodes read that. */
 static sn_value behind(const sn_recording *rec, sn_value v) {
-    for (size_t i = 0; i < rec->n_kept; i++)
-        if (rec->kept[i].leaf.i == v.i)
-            return rec->kept[i].value;
-    return v;
+    uint32_t i;
+    return sn_numbers_find(&rec->kept_of, v.i, &i) && i < rec->n_kept && rec->kept[i].leaf.i == v.i
+               ? rec->kept[i].value
+               : v;
 }
 
 static snug_status want_value(const snug_tape *t, sn_value v, int source, wanted_list *w,
@@ -247,8 +261,8 @@ static snug_status want_value(const snug_tape *t, sn_value v, int source, wanted
     v = behind(rec, v);
     if (!(rec->tapes[v.i] >> t->bit & 1) || !sn_dtype_is_float(sn_graph_type(rec->graph, v)->dtype))
         return SNUG_OK;
-    for (int i = 0; i < w->n; i++)
-        if (w->source[i] == source && w->value[i].i == v.i)
+    for (int i = w->n; i-- > 0 && w->source[i] == source;)
+        if (w->value[i].i == v.i)
             return SNUG_OK;
     return want(t->r, w, v, source, err);
 }
@@ -306,7 +320,10 @@ static snug_status differentiate(sn_record_call *c, const snug_tape *t, sn_value
     memcpy(marks, rec->tapes, rec->n_values * sizeof(uint32_t));
     for (size_t v = c->mark.n_values; v < n; v++)
         ((uint32_t *)marks)[v] |= 1u << t->bit; /* of the sum of targets */
-    const sn_gradient_paths paths = {.marks = marks, .mask = 1u << t->bit, .stand_in = stand_in};
+    const sn_gradient_paths paths = {.marks = marks,
+                                     .mask = 1u << t->bit,
+                                     .stand_in = stand_in,
+                                     .first_node = rec->serial == t->born_in ? t->first_node : 0};
     if (status == SNUG_OK)
         status = sn_graph_gradients_along(c->b.graph, loss, w->value, w->n, &paths, grads, err);
     sn_free(t->r->engine, SN_MEM_TAPES, stand_in, stand_in ? stand_bytes : 0);
@@ -317,10 +334,10 @@ static snug_status differentiate(sn_record_call *c, const snug_tape *t, sn_value
 /* Gradients of one source's values, added. */
 static void give(sn_record_call *c, const wanted_list *w, const sn_value *grads, int n_sources,
                  snug_tensor **out) {
-    for (int s = 0; s < n_sources; s++) {
+    for (int s = 0, i = 0; s < n_sources; s++) { /* values stand in the order of their sources */
         sn_value sum = SN_NO_VALUE;
-        for (int i = 0; i < w->n; i++)
-            if (w->source[i] == s && sn_value_ok(grads[i]))
+        for (; i < w->n && w->source[i] == s; i++)
+            if (sn_value_ok(grads[i]))
                 sum = sn_value_ok(sum) ? sn_build_add(&c->b, sum, grads[i]) : grads[i];
         out[s] = sn_value_ok(sum) ? sn_record_give(c, sum) : NULL;
     }
@@ -507,6 +524,7 @@ static void note_version(keeper *k, sn_value v, const sn_value_info *info) {
         return;
     sn_variable_use(of);
     k->to->leaf[made->index].variable = of;
+    k->to->has_versions = true;
 }
 
 /* Handles of a value find it in the fresh recording, and in those after it. */
@@ -559,12 +577,10 @@ static snug_status stand_in(keeper *k, sn_value old, snug_error *err) {
     sn_value leaf;
     if (!at || !at->storage)
         return SNUG_OK;
-    SNUG_TRY(sn_grow(to->r->engine, SN_MEM_GRAPH, &to->kept, sizeof *to->kept, &to->cap_kept,
-                     to->n_kept + 1, err));
     SNUG_TRY(sn_recording_bytes(to, sn_graph_type(k->from->graph, old), at->storage, at->offset,
                                 &leaf, err));
+    SNUG_TRY(sn_recording_keep(to, (sn_kept){k->map[old.i], leaf}, err));
     to->tapes[leaf.i] = k->from->tapes[old.i];
-    to->kept[to->n_kept++] = (sn_kept){k->map[old.i], leaf};
     k->read[old.i] = leaf;
     point_handles(k, old, leaf);
     return SNUG_OK;
@@ -604,9 +620,8 @@ static snug_status keep_old(keeper *k, snug_error *err) {
             continue;
         if (!sn_value_ok(k->map[old.leaf.i]))
             SNUG_TRY(bring(k, old.leaf, err));
-        SNUG_TRY(sn_grow(k->to->r->engine, SN_MEM_GRAPH, &k->to->kept, sizeof *k->to->kept,
-                         &k->to->cap_kept, k->to->n_kept + 1, err));
-        k->to->kept[k->to->n_kept++] = (sn_kept){k->map[old.value.i], k->map[old.leaf.i]};
+        const sn_kept kept = {k->map[old.value.i], k->map[old.leaf.i]};
+        SNUG_TRY(sn_recording_keep(k->to, kept, err));
     }
     return SNUG_OK;
 }

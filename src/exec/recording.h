@@ -22,6 +22,7 @@
 #include "exec/exec.h"
 #include "exec/gpu_pool.h"
 #include "exec/record.h"
+#include "memory/numbers.h"
 
 #define SN_MAX_OPEN     4 /* open extents of a trace */
 #define SN_MAX_TAPES    32
@@ -150,6 +151,8 @@ struct sn_recording {
     double work;  /* operations recorded since it has */
     sn_kept *kept;
     size_t n_kept, cap_kept;
+    sn_numbers kept_of; /* by leaf: the newest of kept */
+    bool has_versions;  /* leaves may be older versions of variables */
     uint32_t n_again; /* so many first nodes ran before and are here for tapes */
     sn_echo *echo;
     size_t n_echo, cap_echo;
@@ -167,8 +170,12 @@ struct snug_tape {
     struct sn_seat *seat; /* whose thread made it; NULL: that is gone */
     uint32_t bit;
     bool persistent, watches, active, used;
+    bool marks;           /* something was watched by name since it was used up */
+    uint64_t born_in;     /* serial of the recording it was made in, which had so many nodes */
+    uint32_t first_node;
     snug_variable **watched; /* uses held, in order of first read */
     size_t n_watched, cap_watched;
+    sn_numbers places; /* of variables in it */
 };
 
 struct snug_trace {
@@ -364,6 +371,7 @@ const char *sn_recording_where(const sn_recording *rec, sn_node n, char *text, s
 /* Whether the value is nothing but numbers to come: then what they are. */
 bool sn_recording_recipe(const sn_recording *rec, sn_value v, sn_recipe *out);
 /* Bytes for a value that tapes want a gradient of; the leaf holds them, too. */
+SNUG_CHECKED snug_status sn_recording_keep(sn_recording *rec, sn_kept kept, snug_error *err);
 SNUG_CHECKED snug_status sn_recording_stand_in(sn_recording *rec, sn_value value, sn_storage *s,
                                                sn_value *leaf, snug_error *err);
 /* Bytes for a VERSION handle that tapes watch; they stay the variable's to them. */

@@ -36,6 +36,7 @@ typedef struct {
     const sn_gradient_paths *paths; /* NULL: all */
     bool *depends;                  /* on one of wrt, through rows that carry gradients */
     sn_value *grad;                 /* the sum so far */
+    uint32_t first;                 /* node that depends on one of wrt */
 } reverse_pass;
 
 static bool is_float(const sn_graph *g, sn_value v) {
@@ -64,11 +65,14 @@ static bool carries(const reverse_pass *p, sn_op op) {
 static void mark_dependent(reverse_pass *p, const sn_value *wrt, int n) {
     for (int k = 0; k < n; k++)
         mark_value(p, wrt[k]);
-    for (uint32_t i = 0; i < sn_graph_n_nodes(p->g); i++) {
+    const uint32_t n_nodes = sn_graph_n_nodes(p->g);
+    p->first = n_nodes;
+    for (uint32_t i = p->paths ? p->paths->first_node : 0; i < n_nodes; i++) {
         const sn_node_info *node = sn_graph_node_at(p->g, (sn_node){i});
         bool any = false;
         for (int k = 0; k < node->n_in && carries(p, node->op); k++)
             any = any || p->depends[node->in[k].i];
+        p->first = any && i < p->first ? i : p->first;
         for (int k = 0; any && k < node->n_out; k++)
             if (is_float(p->g, node->out[k]) && is_on_path(p, node->out[k]))
                 mark_value(p, node->out[k]);
@@ -215,7 +219,7 @@ static snug_status check_wrt(const sn_graph *g, const sn_value *wrt, int n, snug
             return sn_fail(err, SNUG_E_INVALID,
                            "gradient %d is asked for a value that is not of a float type", k);
     }
-    for (uint32_t v = 0; v < n_values; v++)
+    for (uint32_t v = g->outside ? n_values : 0; v < n_values; v++) /* recordings know them */
         if (!sn_type_known(sn_graph_type(g, (sn_value){v})))
             return sn_fail(
                 err, SNUG_E_UNSUPPORTED,
@@ -271,7 +275,7 @@ static snug_status run_pass(reverse_pass *p, const sn_pull_back *q, snug_error *
         *sum = add_gradients(&p->b, *sum, d);
     }
     SNUG_TRY(sn_builder_done(&p->b, err));
-    for (uint32_t i = n_nodes; i-- > 0;)
+    for (uint32_t i = n_nodes; i-- > p->first;)
         SNUG_TRY(visit(p, (sn_node){i}, err));
     return SNUG_OK;
 }

@@ -267,6 +267,7 @@ struct sn_network {
     sn_names var_names;        /* to indices of vars */
     sn_names layer_names;      /* to indices of layers */
     sn_names last_numbers;     /* of automatic names, by the class's snake case */
+    uint32_t first_updated;    /* gradients of an update are of weights from here on */
     sn_pending_write *pending; /* of the newest sn_network_build */
     size_t n_pending, cap_pending;
     sn_value *losses; /* scalars that layers add to the loss, of the newest sn_network_build */

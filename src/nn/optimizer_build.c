@@ -389,7 +389,7 @@ static bool next_weight(const sn_network *n, const sn_value *grads, int k, uint3
 snug_status sn_optimizer_accumulate(const sn_optimizer *o, sn_network *n, sn_graph *g,
                                     const sn_value *grads, int n_grads, snug_error *err) {
     sn_graph_set_part(g, SN_PART_UPDATE);
-    uint32_t home = 0;
+    uint32_t home = n->first_updated;
     for (int k = 0; k < n_grads; k++, home++) {
         if (!next_weight(n, grads, k, &home))
             continue;
@@ -405,7 +405,7 @@ snug_status sn_optimizer_accumulate(const sn_optimizer *o, sn_network *n, sn_gra
 /* Gradients of the update: of this step, or the mean of several steps. */
 static snug_status collect_all(const sn_optimizer *o, sn_network *n, sn_graph *g, sn_value *grads,
                                int n_grads, snug_error *err) {
-    uint32_t home = 0;
+    uint32_t home = n->first_updated;
     if (o->gradient_accumulation_steps == 0)
         return SNUG_OK;
     for (int k = 0; k < n_grads; k++, home++)
@@ -421,7 +421,7 @@ snug_status sn_optimizer_build(const sn_optimizer *o, sn_network *n, sn_graph *g
     sn_builder b = sn_builder_on(g);
     const sn_value scale =
         o->global_clipnorm > 0 ? global_scale(&b, grads, n_grads, o->global_clipnorm) : SN_NO_VALUE;
-    uint32_t home = 0;
+    uint32_t home = n->first_updated;
     for (int k = 0; k < n_grads; k++, home++) {
         if (!next_weight(n, grads, k, &home))
             continue;
