@@ -1,6 +1,7 @@
-/* pack.c: lifetimes to offsets. The bound is the largest sum of live sizes. Four means, cheapest
+/* pack.c: lifetimes to offsets. The bound is the largest sum of live sizes. Five means, cheapest
  * first, until the bound is reached or the work is used up:
  *
+ *   sweep     one pass over time (pack_sweep.c), of very many boxes
  *   greedy    first fit and best fit by size, lifetime, area, start and load
  *   repair    first fit again, with the boxes that came to lie above the bound placed earlier
  *   search    complete search (search.c) over all boxes, where they are not too many
@@ -24,6 +25,9 @@ enum { SEARCH_MAX = 400 };
 enum { REPAIR_ROUNDS = 12, REPAIR_ROUNDS_LARGE = 4 };
 /* Looking at a placed box is that much cheaper than a step of the search. */
 enum { SCANS_PER_WORK = 4 };
+/* Above this many boxes one pass over time comes first, and what looks at all placed boxes for each
+ * ends when the work is used up. */
+enum { SWEEP_FROM = 12000 };
 /* Elementary operations of all attempts together; a million take about 3 ms. */
 #define WORK_SMALL   UINT64_C(2500000)
 #define WORK_PER_BOX UINT64_C(1200) /* of large instances, and of what is near already */
@@ -233,7 +237,9 @@ static size_t find_gap(greedy *g, const sn_box *b, greedy_fit fit) {
         }
         at = q->top > at ? q->top : at;
     }
-    const uint64_t scans = 1 + i / SCANS_PER_WORK;
+    uint64_t scans = 1 + i / SCANS_PER_WORK;
+    if (g->p->n > SWEEP_FROM) /* those above it will move */
+        scans += (g->n_placed - i) / (8 * SCANS_PER_WORK);
     *g->work -= scans < *g->work ? scans : *g->work;
     return best_gap == SIZE_MAX ? at : best;
 }
@@ -257,6 +263,8 @@ static void place_all(greedy *g, greedy_fit fit, bool whole) {
         height = g->fixed[i].top > height ? g->fixed[i].top : height;
     for (uint32_t i = 0; i < g->n_rank; i++) {
         const sn_box *b = &p->boxes[g->rank[i].box];
+        if (p->n > SWEEP_FROM && *g->work == 0)
+            return;
         const size_t at = find_gap(g, b, fit), top = at + b->size;
         height = top > height ? top : height;
         if (height >= p->height && !whole)
@@ -300,17 +308,26 @@ static snug_status init_greedy(sn_zone *z, sn_packing *p, uint64_t *work, greedy
     return SNUG_OK;
 }
 
+/* Of many boxes a packing that is near is good enough, or one that took all work there is. */
+static bool is_enough(const sn_packing *p, uint64_t work) {
+    return p->n > SWEEP_FROM && (work == 0 || is_near(p));
+}
+
 static snug_status pack_greedy(sn_zone *z, sn_packing *p, uint64_t *work, snug_error *err) {
     greedy g;
     SNUG_TRY(init_greedy(z, p, work, &g, err));
     for (; g.n_rank < p->n; g.n_rank++)
         g.rank[g.n_rank].box = g.n_rank;
+    if (p->n > SWEEP_FROM)
+        SNUG_TRY(sn_pack_sweep(z, p, err));
     const bool large = p->n > SEARCH_MAX;
     for (int fit = 0; fit < (large ? BEST_FIT : N_FITS); fit++)
-        for (int key = 0; key < N_KEYS && p->height > p->wanted; key++) {
+        for (int key = 0; key < N_KEYS && p->height > p->wanted && !is_enough(p, *work); key++) {
             rank_boxes(&g, (greedy_key)key);
             place_all(&g, (greedy_fit)fit, false);
         }
+    if (is_enough(p, *work))
+        return SNUG_OK;
     static const greedy_key repaired[] = {KEY_LOAD, KEY_SIZE, KEY_AREA};
     repair(&g, repaired[0]);
     for (size_t i = 1; i < sizeof repaired / sizeof repaired[0] && !large && !is_near(p); i++)

@@ -62,4 +62,7 @@ sn_outcome sn_valleys_try(sn_valleys *v, size_t capacity, uint64_t limit, uint64
 size_t sn_valleys_offset(const sn_valleys *v, uint32_t box); /* of the packing found */
 snug_status sn_valleys_status(const sn_valleys *v);          /* anything but SNUG_OK ends it */
 
+/* pack_sweep.c: offsets and height of measured boxes, in work that grows with their number alone. */
+SNUG_CHECKED snug_status sn_pack_sweep(sn_zone *z, sn_packing *p, snug_error *err);
+
 #endif
