@@ -5,10 +5,10 @@ from snug._lazy import tf
 from snug._more import host_rows
 
 
-def _draw(n, unique, draw):
+def _draw(n, unique, draw, seed):
     """n classes of a distribution, each once if they are to be; and how many draws that took."""
     import numpy as np
-    rows = host_rows()
+    rows = host_rows(own=seed)
     if not unique:
         return draw(rows, n), n
     found, tries = {}, 0
@@ -23,10 +23,14 @@ def _draw(n, unique, draw):
 def _sampler(draw, share):
     """A sampler of the distribution that `draw` draws from and whose probabilities are `share`."""
     def sample(true_classes, num_true, num_sampled, unique, range_max, seed=None, name=None):
+        true_classes = tf.convert_to_tensor(true_classes)
         if unique and num_sampled > range_max:
             raise tf.errors.InvalidArgumentError(None, None, f"num_sampled: {num_sampled}, range_max: {range_max}; unique sampling needs more"
                                                  " classes than samples")
-        found, tries = _draw(num_sampled, unique, lambda rows, n: draw(rows, n, range_max))
+        if int(true_classes.shape[-1]) != num_true:
+            raise tf.errors.InvalidArgumentError(None, None, f"true_classes must have num_true columns, expected: {true_classes.shape[-1]} was:"
+                                                 f" {num_true}")
+        found, tries = _draw(num_sampled, unique, lambda rows, n: draw(rows, n, range_max), seed)
 
         def expected(classes):
             p = share(tf.cast(classes, "float32"), range_max)
@@ -50,12 +54,12 @@ def learned_unigram_candidate_sampler(*args, **kwargs):
                               " log_uniform_candidate_sampler (classes sorted by how often they come) and uniform_candidate_sampler are")
 
 
-def _logits(weights, biases, labels, inputs, sampled, num_true, settings):
+def _logits(weights, biases, labels, inputs, sampled, num_true, settings, seed=None):
     """Of true and of drawn classes, less the logarithms of how often each is drawn."""
     num_sampled, num_classes, values, subtract, remove = settings
     labels = tf.reshape(tf.cast(labels, "int64"), (-1, num_true))
     if values is None:
-        values = sampled(labels, num_true, num_sampled, True, num_classes)
+        values = sampled(labels, num_true, num_sampled, True, num_classes, seed)
     classes, true_count, drawn_count = values
     classes = tf.stop_gradient(classes)
     weights = tf.concat(list(weights), 0) if isinstance(weights, (list, tuple)) else weights
@@ -81,6 +85,6 @@ def nce_loss(weights, biases, labels, inputs, num_sampled, num_classes, num_true
 def sampled_softmax_loss(weights, biases, labels, inputs, num_sampled, num_classes, num_true=1, sampled_values=None,
                          remove_accidental_hits=True, seed=None, name="sampled_softmax_loss"):
     true, drawn = _logits(weights, biases, labels, inputs, log_uniform_candidate_sampler, num_true,
-                          (num_sampled, num_classes, sampled_values, True, remove_accidental_hits))
+                          (num_sampled, num_classes, sampled_values, True, remove_accidental_hits), seed)
     wanted = tf.concat([tf.ones_like(true) / num_true, tf.zeros_like(drawn)], 1)
     return tf.nn.softmax_cross_entropy_with_logits(labels=wanted, logits=tf.concat([true, drawn], 1))

@@ -2,6 +2,7 @@
 import builtins
 
 from snug import _C
+from snug._given import as_array
 from snug._lazy import tf
 
 
@@ -26,8 +27,7 @@ class ComplexTensor:
         return builtins.complex(self.numpy())
 
     def __array__(self, dtype=None, copy=None):
-        a = self.numpy()
-        return a if dtype is None else a.astype(dtype)
+        return as_array(self.numpy(), dtype, copy)
 
     def __repr__(self):
         from snug._text import _numbers
@@ -166,10 +166,10 @@ def _matrix_transpose(a, conjugate=False):
 
 
 _FUNCTIONS = {"abs": _abs, "transpose": _transpose, "matrix_transpose": _matrix_transpose, "cast": _cast,
-              "real": lambda x, **_: x.real, "conj": lambda x, **_: x.conj(), "exp": _exp,
-              "square": lambda x, **_: x * x, "negative": lambda x, **_: -x, "neg": lambda x, **_: -x,
+              "real": lambda x: x.real, "conj": lambda x: x.conj(), "exp": _exp,
+              "square": lambda x: x * x, "negative": lambda x: -x, "neg": lambda x: -x,
               "add": _binary("__add__"), "subtract": _binary("__sub__"), "multiply": _binary("__mul__"), "divide": _binary("__truediv__"),
-              "truediv": _binary("__truediv__"), "shape": lambda x, **_: tf.shape(x.real), "size": lambda x, **_: tf.size(x.real)}
+              "truediv": _binary("__truediv__"), "shape": lambda x, out_type="int32": tf.shape(x.real, out_type), "size": lambda x, out_type="int32": tf.size(x.real, out_type)}
 _PRODUCTS = ("matmul", "einsum", "tensordot", "matvec")
 _MOVES = ("reshape", "expand_dims", "squeeze", "reduce_sum", "reduce_mean", "identity", "gather", "reverse", "tile", "pad",
           "roll", "sum", "mean", "slice", "stop_gradient", "zeros_like")

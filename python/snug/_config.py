@@ -4,6 +4,7 @@ import os
 from collections import namedtuple
 
 from snug import _C
+from snug._given import default_only
 
 PhysicalDevice = namedtuple("PhysicalDevice", ["name", "device_type"])
 LogicalDevice = namedtuple("LogicalDevice", ["name", "device_type"])
@@ -16,6 +17,7 @@ _gpus = None
 class LogicalDeviceConfiguration:
     """memory_limit in MiB: the budget of the process, once it is set for a device."""
 
+    @default_only("experimental_device_ordinal")
     def __init__(self, memory_limit=None, experimental_priority=None, experimental_device_ordinal=None):
         self.memory_limit = memory_limit
         self.experimental_priority = experimental_priority

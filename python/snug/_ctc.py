@@ -1,4 +1,5 @@
 """tf.nn's sequences of labels: the loss that sums over all ways to read one, and the reading itself."""
+from snug._given import default_only
 from snug._lazy import tf
 
 _LOW = -1e30
@@ -9,6 +10,7 @@ def _later(a, steps):
     return tf.concat([tf.fill((a.shape[0], steps), _LOW), a[:, :-steps]], 1)
 
 
+@default_only("unique", "tf.nn.ctc_loss")
 def ctc_loss(labels, logits, label_length, logit_length, logits_time_major=True, unique=None, blank_index=None, name=None):
     """Forward sums over labels with blanks between them, one step after the other; gradients follow from them."""
     if hasattr(labels, "indices"):

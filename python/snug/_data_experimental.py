@@ -20,12 +20,21 @@ def cardinality(dataset):
     return dataset.cardinality()
 
 
-def prefetch_to_device(*ignored, **more):
+def prefetch_to_device(device, buffer_size=None):
+    """Batches are on their way to the card while a step runs, wherever they come from: what is left is to make some of them early."""
+    _device(device)
+    return lambda dataset: dataset.prefetch(AUTOTUNE if buffer_size is None else buffer_size)
+
+
+def copy_to_device(target_device, source_device="/cpu:0"):
+    _device(target_device), _device(source_device)
     return lambda dataset: dataset
 
 
-def copy_to_device(*ignored, **more):
-    return lambda dataset: dataset
+def _device(name):
+    """A device that is not there is refused."""
+    with tf.device(name):
+        pass
 
 
 def assert_cardinality(n):
@@ -74,7 +83,8 @@ def make_csv_dataset(file_pattern, batch_size, column_names=None, column_default
     kept = [i for i, name in builtins.enumerate(names) if select_columns is None or name in select_columns or i in select_columns]
     defaults = column_defaults if column_defaults is not None else [_csv_default([r[i] for r in rows], na_value) for i in kept]
     made = CsvDataset(files, defaults, compression_type, None, header, field_delim, use_quote_delim, na_value,
-                                   None if len(kept) == len(names) else kept)
+                      None if len(kept) == len(names) else kept)
+    made = made.ignore_errors() if ignore_errors else made
     kept = [names[i] for i in kept]
     if shuffle:
         made = made.shuffle(shuffle_buffer_size, shuffle_seed)
@@ -119,7 +129,7 @@ def rejection_resample(class_func, target_dist, initial_dist=None, seed=None):
 
 
 def snapshot(path, compression="AUTO", reader_func=None, shard_func=None):
-    return lambda dataset: dataset.snapshot(path, compression)
+    return lambda dataset: dataset.snapshot(path, compression, reader_func, shard_func)
 
 
 def RandomDataset(seed=None):
@@ -209,11 +219,11 @@ sample_from_datasets = Dataset.sample_from_datasets
 
 
 def save(dataset, path, compression=None, shard_func=None):
-    dataset.save(path)
+    dataset.save(path, compression, shard_func)
 
 
 def load(path, element_spec=None, compression=None, reader_func=None):
-    return Dataset.load(path)
+    return Dataset.load(path, element_spec, compression, reader_func)
 
 
 def _csv_default(values, na_value):

@@ -2,6 +2,7 @@
 import contextlib
 import enum
 
+from snug._given import default_only, refuse
 from snug._lazy import tf
 from snug._threads import ThreadList
 
@@ -16,7 +17,8 @@ class Strategy:
     num_replicas_in_sync = 1
     cluster_resolver = None
 
-    def __init__(self, *ignored, **more):
+    def __init__(self, extended=None):
+        refuse("tf.distribute.Strategy", "extended", extended, None)
         self.extended = self
 
     @contextlib.contextmanager
@@ -48,7 +50,7 @@ class Strategy:
     experimental_distribute_datasets_from_function = distribute_datasets_from_function
 
     def gather(self, value, axis):
-        return value
+        return _gathered(value, axis)
 
     def experimental_local_results(self, value):
         return (value,)
@@ -58,7 +60,7 @@ class Strategy:
 
     # --- what `extended` has ----------------------------------------------------------------------
     def variable_created_in_scope(self, v):
-        return True
+        return hasattr(v, "assign")
 
     def make_dataset_iterator(self, dataset):
         return iter(dataset)
@@ -79,24 +81,51 @@ class Strategy:
     parameter_devices = worker_devices
 
 
+def _one_of(strategy, devices):
+    """A strategy of several devices would have as many replicas, and other sums: Snug has one."""
+    listed = [devices] if isinstance(devices, str) else list(devices or ())
+    if len(listed) > 1:
+        raise NotImplementedError(f"tf.distribute.{strategy} of {len(listed)} devices is not in Snug: it trains on one")
+    for device in listed:
+        with tf.device(device):
+            pass
+
+
+def _gathered(value, axis):
+    value = tf.convert_to_tensor(value)
+    if not -value.shape.rank <= int(axis) < value.shape.rank:
+        raise ValueError(f"axis {axis} is none of a value of shape {value.shape}")
+    return value
+
+
 class MirroredStrategy(Strategy):
-    pass
+    def __init__(self, devices=None, cross_device_ops=None):
+        super().__init__()
+        _one_of("MirroredStrategy", devices)
 
 
 class OneDeviceStrategy(Strategy):
-    pass
+    def __init__(self, device):
+        super().__init__()
+        _one_of("OneDeviceStrategy", device)
 
 
 class MultiWorkerMirroredStrategy(Strategy):
-    pass
+    @default_only("cluster_resolver")
+    def __init__(self, cluster_resolver=None, communication_options=None):
+        super().__init__()
 
 
 class TPUStrategy(Strategy):
-    pass
+    @default_only("experimental_device_assignment experimental_spmd_xla_partitioning")
+    def __init__(self, tpu_cluster_resolver=None, experimental_device_assignment=None, experimental_spmd_xla_partitioning=False):
+        super().__init__()
 
 
 class CentralStorageStrategy(Strategy):
-    pass
+    def __init__(self, compute_devices=None, parameter_device=None):
+        super().__init__()
+        _one_of("CentralStorageStrategy", compute_devices), _one_of("CentralStorageStrategy", parameter_device)
 
 
 class _DefaultDistributionStrategy(Strategy):
@@ -104,20 +133,18 @@ class _DefaultDistributionStrategy(Strategy):
 
 
 class InputContext:
-    num_input_pipelines, input_pipeline_id, num_replicas_in_sync = 1, 0, 1
-
-    def __init__(self, *ignored, **more):
-        pass
+    def __init__(self, num_input_pipelines=1, input_pipeline_id=0, num_replicas_in_sync=1):
+        self.num_input_pipelines, self.input_pipeline_id, self.num_replicas_in_sync = num_input_pipelines, input_pipeline_id, num_replicas_in_sync
 
     def get_per_replica_batch_size(self, global_batch_size):
-        return global_batch_size
+        if global_batch_size % self.num_replicas_in_sync:
+            raise ValueError(f"The `global_batch_size` {global_batch_size} is not divisible by `num_replicas_in_sync` {self.num_replicas_in_sync} ")
+        return global_batch_size // self.num_replicas_in_sync
 
 
 class ValueContext:
-    replica_id_in_sync_group, num_replicas_in_sync = 0, 1
-
-    def __init__(self, *ignored, **more):
-        pass
+    def __init__(self, replica_id_in_sync_group=0, num_replicas_in_sync=1):
+        self.replica_id_in_sync_group, self.num_replicas_in_sync = replica_id_in_sync_group, num_replicas_in_sync
 
 
 class InputOptions:
@@ -158,7 +185,7 @@ class _Replica:
         return value
 
     def all_gather(self, value, axis, options=None):
-        return value
+        return _gathered(value, axis)
 
     def merge_call(self, merge_fn, args=(), kwargs=None):
         return merge_fn(self.strategy, *args, **(kwargs or {}))

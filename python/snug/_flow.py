@@ -4,6 +4,7 @@ In a trace these ask for values: there is a trace for each answer, or the functi
 from collections import namedtuple
 
 from snug import _C, _function, _nest
+from snug._given import default_only, refuse
 from snug._lazy import graph, tf
 from snug._types import Peek
 
@@ -31,8 +32,14 @@ def _choose(pred, yes, no):
     return _nest.map_structure(one, yes, no) if _nest.is_nested(yes) else one(yes, no)
 
 
+@default_only("strict")
 def case(pred_fn_pairs, default=None, exclusive=False, strict=False, name="case"):
-    pairs = pred_fn_pairs.items() if isinstance(pred_fn_pairs, dict) else pred_fn_pairs
+    pairs = list(pred_fn_pairs.items() if isinstance(pred_fn_pairs, dict) else pred_fn_pairs)
+    if exclusive:
+        pairs = [(bool(pred), fn) for pred, fn in pairs]
+        if sum(pred for pred, _ in pairs) > 1:
+            raise tf.errors.InvalidArgumentError(None, None, f"Input error: exclusive=True: more than 1 conditions ({[p for p, _ in pairs]})"
+                                                 " evaluated as True")
     for pred, fn in pairs:
         if bool(pred):
             return fn()
@@ -68,7 +75,13 @@ def while_loop(cond, body, loop_vars, shape_invariants=None, parallel_iterations
             out = (out,)
         state = _nest.map_structure(convert, out)
         n += 1
-    return state
+    return _way_back(state, back_prop)
+
+
+def _way_back(result, back_prop):
+    """The result; without back propagation no gradient goes through it."""
+    stop = lambda t: tf.stop_gradient(t) if isinstance(t, _C.Tensor) and t.dtype.is_floating else t
+    return result if back_prop else _nest.map_structure(stop, result) if _nest.is_nested(result) else stop(result)
 
 
 def _rows(elems):
@@ -88,7 +101,27 @@ def _stack(results):
 
 def map_fn(fn, elems, dtype=None, parallel_iterations=None, back_prop=True, swap_memory=False, infer_shape=True, name=None,
            fn_output_signature=None):
-    return _stack([fn(row) for row in _rows(elems)])
+    kinds = fn_output_signature if fn_output_signature is not None else dtype
+    results = [fn(row) for row in _rows(elems)]
+    return _way_back(_stack(results if kinds is None else [_as_told(r, kinds) for r in results]), back_prop)
+
+
+def _as_told(result, kinds):
+    """The result of a function as it is said to be: values become tensors of those types, tensors have them already."""
+    if _nest.is_nested(kinds) != _nest.is_nested(result):
+        raise ValueError(f"fn_output_signature is {kinds!r}, and fn gave {result!r}")
+    if _nest.is_nested(kinds):
+        _nest.assert_same_structure(result, kinds, check_types=False)
+        return _nest.pack_sequence_as(kinds, [_as_told(r, k) for r, k in zip(_nest.flatten(result), _nest.flatten(kinds))])
+    if isinstance(kinds, tf.RaggedTensorSpec):
+        refuse("tf.map_fn", "fn_output_signature", kinds, None)
+    want, shape = tf.as_dtype(getattr(kinds, "dtype", kinds)), getattr(kinds, "shape", None)
+    made = tf.convert_to_tensor(result) if _C.is_tensor(result) else tf.convert_to_tensor(result, dtype=want)
+    if made.dtype != want:
+        raise tf.errors.InvalidArgumentError(None, None, f"fn gave a tensor of {made.dtype.name} where fn_output_signature says {want.name}")
+    if shape is not None and not made.shape.is_compatible_with(shape):
+        raise tf.errors.InvalidArgumentError(None, None, f"fn gave a tensor of shape {made.shape} where fn_output_signature says {shape}")
+    return made
 
 
 def vectorized_map(fn, elems, fallback_to_while_loop=True, warn=True):
@@ -113,7 +146,7 @@ def scan(fn, elems, initializer=None, parallel_iterations=10, back_prop=True, sw
         results.insert(0, rows[-1] if reverse else rows[0])
     if reverse:
         results.reverse()
-    return _stack(results)
+    return _way_back(_stack(results), back_prop)
 
 
 def _last(states, otherwise):
@@ -124,16 +157,17 @@ def _last(states, otherwise):
 
 
 def foldl(fn, elems, initializer=None, parallel_iterations=10, back_prop=True, swap_memory=False, name=None):
-    return _last(_fold(fn, elems, initializer, False), initializer)
+    return _way_back(_last(_fold(fn, elems, initializer, False), initializer), back_prop)
 
 
 def foldr(fn, elems, initializer=None, parallel_iterations=10, back_prop=True, swap_memory=False, name=None):
-    return _last(_fold(fn, elems, initializer, True), initializer)
+    return _way_back(_last(_fold(fn, elems, initializer, True), initializer), back_prop)
 
 
 class TensorArray:
     """A list of tensors that is written by index."""
 
+    @default_only("handle flow")
     def __init__(self, dtype, size=None, dynamic_size=None, clear_after_read=None, tensor_array_name=None, handle=None,
                  flow=None, infer_shape=True, element_shape=None, colocate_with_first_write_call=True, name=None):
         self.dtype = tf.as_dtype(dtype)
@@ -281,14 +315,17 @@ def unstack(value, num=None, axis=0, name="unstack"):
 
 
 def split(value, num_or_size_splits, axis=0, num=None, name="split"):
-    return _row("tf.split")(value, num_or_size_splits, axis)
+    parts = _row("tf.split")(value, num_or_size_splits, axis)
+    if num is not None and num != len(parts):
+        raise ValueError(f"{num} parts are named, and there are {len(parts)}")
+    return parts
 
 
-def meshgrid(*args, indexing="xy", name=None, **ignored):
+def meshgrid(*args, indexing="xy", name=None):
     return _row("tf.meshgrid")(*args, indexing=indexing)
 
 
-def moments(x, axes, shift=None, keepdims=False, name=None, **ignored):
+def moments(x, axes, shift=None, keepdims=False, name=None):
     return tuple(_row("tf.nn.moments")(x, axes, keepdims=keepdims))
 
 
@@ -298,6 +335,7 @@ def group(*inputs, name=None):
     return None
 
 
+@default_only("control_inputs", "tf.tuple")
 def tuple_of(tensors, control_inputs=None, name=None):
     return list(tensors)
 

@@ -14,6 +14,7 @@ import weakref
 from collections import namedtuple
 
 from snug import _C, _nest, _tape
+from snug._given import default_only
 from snug._lazy import tf
 from snug._threads import ThreadList
 from snug._types import MakesVariable, Peek, TensorSpec
@@ -331,8 +332,7 @@ def _capture_has(args, kwargs):
 class Function:
     """What tf.function gives."""
 
-    def __init__(self, python_function, input_signature=None, autograph=True, jit_compile=None, reduce_retracing=False,
-                 name=None):
+    def __init__(self, python_function, input_signature=None, reduce_retracing=False, name=None):
         functools.update_wrapper(self, python_function)
         self.python_function = python_function
         self._signature = None if input_signature is None else tuple(input_signature)
@@ -727,5 +727,5 @@ def function(func=None, input_signature=None, autograph=True, jit_compile=None, 
              experimental_relax_shapes=None, experimental_compile=None, experimental_follow_type_hints=None):
     """Records func once per signature and replays it."""
     def decorate(f):
-        return Function(f, input_signature, autograph, jit_compile, reduce_retracing)
+        return Function(f, input_signature, reduce_retracing or bool(experimental_relax_shapes))
     return decorate if func is None else decorate(func)

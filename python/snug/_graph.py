@@ -5,8 +5,10 @@ one run is one plan. Variables live in the session; closing it gives their bytes
 Shapes are found by applying the function to stand-ins within a trace, once with each of two sizes for what is unknown."""
 import collections
 import contextlib
+import functools
 
 from snug import _C, _nest, _tape
+from snug._given import default_only, refuse
 from snug._lazy import tf
 from snug._symbolic import Symbolic
 from snug._types import MakesVariable, Peek, TensorShape, as_dtype
@@ -24,6 +26,7 @@ def disable_eager_execution():
     _state["eager"] = False
 
 
+@default_only("config device_policy execution_mode")
 def enable_eager_execution(config=None, device_policy=None, execution_mode=None):
     _state["eager"] = True
 
@@ -104,7 +107,10 @@ class Graph:
         return self.get_tensor_by_name(name + ":0").op
 
     def as_graph_element(self, obj, allow_tensor=True, allow_operation=True):
-        return self.by_name[obj] if isinstance(obj, str) else obj
+        found = (self.get_tensor_by_name if ":" in obj else self.get_operation_by_name)(obj) if isinstance(obj, str) else obj
+        if not (allow_operation if isinstance(found, Operation) else allow_tensor):
+            raise TypeError(f"Can not convert a {type(found).__name__} into a {'Tensor' if allow_tensor else 'Operation'}.")
+        return found
 
     def add_to_collection(self, name, value):
         self.collections.setdefault(name, []).append(value)
@@ -121,7 +127,10 @@ class Graph:
     building_function = False
 
     def unique_name(self, name, mark_as_used=True):
-        return self.unique(name)
+        known = dict(self.names)
+        made = self.unique(name)
+        self.names = self.names if mark_as_used else known
+        return made
 
     def name_scope(self, name):
         return tf.name_scope(name)
@@ -129,6 +138,7 @@ class Graph:
     def get_all_collection_keys(self):
         return list(self.collections)
 
+    @default_only("from_version add_shapes")
     def as_graph_def(self, from_version=None, add_shapes=False):
         """Names, kinds and inputs of the operations, to count and to look at; no protocol buffer."""
         return GraphDef([NodeDef(o.name, o.type, [x.op.name for x in o.inputs]) for o in self.operations])
@@ -360,12 +370,26 @@ def placeholder_with_default(input, shape, name=None):
 
 
 # --- variables ------------------------------------------------------------------------------------------
+def refuse_other_resource(use_resource):
+    """What reads of a variable see is one setting of the program: enable_resource_variables, disable_resource_variables."""
+    if use_resource is not None and bool(use_resource) == _state["by_reference"]:
+        refuse("tf.Variable", "use_resource", use_resource, None)
+
+
 class GraphVariable(Symbolic):
     """A variable of a graph; what it holds is the session's."""
 
-    def __init__(self, initial_value=None, trainable=True, collections=None, validate_shape=True, caching_device=None,
-                 name=None, variable_def=None, dtype=None, expected_shape=None, import_scope=None, constraint=None, **ignored):
-        self.graph = get_default_graph()
+    @default_only("validate_shape variable_def import_scope shape", "tf.Variable")
+    def __init__(self, initial_value=None, trainable=None, collections=None, validate_shape=True, caching_device=None,
+                 name=None, variable_def=None, dtype=None, expected_shape=None, import_scope=None, constraint=None, use_resource=None,
+                 synchronization=None, aggregation=None, shape=None):
+        trainable = trainable is not False
+        if isinstance(collections, str):
+            raise ValueError(f"collections argument to Variable constructor must be a list, tuple, or set. Got {collections} of type <class 'str'>")
+        if constraint is not None and not callable(constraint):
+            raise ValueError("The `constraint` argument must be a callable.")
+        refuse_other_resource(use_resource)
+        self.graph, self.constraint = get_default_graph(), constraint
         initial_value = initial_value() if callable(initial_value) else initial_value
         if not isinstance(initial_value, Symbolic):
             wish = as_dtype(dtype) if dtype is not None else None
@@ -380,8 +404,9 @@ class GraphVariable(Symbolic):
         self.op.outputs.append(self)
         self.graph.by_name[self.name] = self
         self.initializer = _assignment(self, initial_value, "assign", "Assign").op
-        self.graph.add_to_collection(GraphKeys.GLOBAL_VARIABLES, self)
-        if trainable:
+        for key in [GraphKeys.GLOBAL_VARIABLES] if collections is None else collections:
+            self.graph.add_to_collection(key, self)
+        if trainable and GraphKeys.TRAINABLE_VARIABLES not in (collections or ()):
             self.graph.add_to_collection(GraphKeys.TRAINABLE_VARIABLES, self)
 
     __snug_function__ = GraphTensor.__snug_function__
@@ -446,8 +471,12 @@ def global_variables_initializer():
     return variables_initializer(global_variables(), "init")
 
 
+def local_variables(scope=None):
+    return get_default_graph().get_collection(GraphKeys.LOCAL_VARIABLES, scope)
+
+
 def local_variables_initializer():
-    return variables_initializer([], "init")
+    return variables_initializer(local_variables(), "init")
 
 
 def variables_initializer(var_list, name="init"):
@@ -465,19 +494,23 @@ def add_to_collection(name, value):
 
 
 @contextlib.contextmanager
+@default_only("partitioner", "tf.compat.v1.variable_scope")
 def variable_scope(name_or_scope=None, default_name=None, values=None, initializer=None, regularizer=None, caching_device=None,
-                   partitioner=None, custom_getter=None, reuse=None, **ignored):
+                   partitioner=None, custom_getter=None, reuse=None, dtype=None, use_resource=None, constraint=None, auxiliary_name_scope=True):
     graph = get_default_graph()
+    refuse_other_resource(use_resource)
     name = name_or_scope if isinstance(name_or_scope, str) else getattr(name_or_scope, "name", None) or default_name
-    scope = _Scope(name, reuse, initializer, regularizer)
-    graph.scopes.append(name)
+    scope = _Scope(name, reuse, initializer, regularizer, dtype, constraint, custom_getter)
+    if auxiliary_name_scope:
+        graph.scopes.append(name)
     graph.var_scopes = getattr(graph, "var_scopes", []) + [scope]
     try:
         yield scope
     finally:
         for key in [k for k in graph.names if k.startswith(layers_in(graph))]:
             del graph.names[key]             # the scope, entered again, names its layers from the start
-        graph.scopes.pop()
+        if auxiliary_name_scope:
+            graph.scopes.pop()
         graph.var_scopes = graph.var_scopes[:-1]
 
 
@@ -487,8 +520,9 @@ def layers_in(graph):
 
 
 class _Scope:
-    def __init__(self, name, reuse, initializer, regularizer):
+    def __init__(self, name, reuse=None, initializer=None, regularizer=None, dtype=None, constraint=None, custom_getter=None):
         self.name, self.reuse, self.initializer, self.regularizer = name, reuse, initializer, regularizer
+        self.dtype, self.constraint, self.custom_getter = dtype, constraint, custom_getter
 
     def reuse_variables(self):
         self.reuse = True
@@ -499,24 +533,43 @@ AUTO_REUSE = "auto"
 
 def get_variable_scope():
     scopes = getattr(get_default_graph(), "var_scopes", [])
-    return scopes[-1] if scopes else _Scope("", None, None, None)
+    return scopes[-1] if scopes else _Scope("")
 
 
-def get_variable(name, shape=None, dtype=None, initializer=None, regularizer=None, trainable=True, **ignored):
+def _of_scopes(scopes, setting, given):
+    """What is given, or what the innermost scope says that says something."""
+    return given if given is not None else next((found for s in reversed(scopes) if (found := getattr(s, setting)) is not None), None)
+
+
+@default_only("partitioner validate_shape", "tf.compat.v1.get_variable")
+def get_variable(name, shape=None, dtype=None, initializer=None, regularizer=None, trainable=None, collections=None, caching_device=None,
+                 partitioner=None, validate_shape=True, use_resource=None, custom_getter=None, constraint=None, synchronization=None,
+                 aggregation=None):
+    scopes = getattr(get_default_graph(), "var_scopes", [])
+    dtype, initializer = _of_scopes(scopes, "dtype", dtype), _of_scopes(scopes, "initializer", initializer)
+    given = dict(shape=shape, dtype=dtype, initializer=initializer, regularizer=_of_scopes(scopes, "regularizer", regularizer),
+                 reuse=_of_scopes(scopes, "reuse", None), trainable=trainable, collections=collections, caching_device=caching_device,
+                 partitioner=partitioner, validate_shape=validate_shape, use_resource=use_resource,
+                 constraint=_of_scopes(scopes, "constraint", constraint), synchronization=synchronization, aggregation=aggregation)
+    getters = [custom_getter] if custom_getter is not None else [s.custom_getter for s in scopes if s.custom_getter is not None]
+    getter = functools.partial(_get_variable, scopes)
+    for own in getters:
+        getter = functools.partial(own, getter)
+    return getter(name="/".join([s.name for s in scopes] + [name]), **given)
+
+
+def _get_variable(scopes, name, shape=None, dtype=None, initializer=None, regularizer=None, reuse=None, trainable=None, collections=None,
+                  caching_device=None, partitioner=None, validate_shape=True, use_resource=None, constraint=None, synchronization=None,
+                  aggregation=None):
+    """The variable of a full name: what a custom getter is given to call."""
     graph = get_default_graph()
-    scopes = getattr(graph, "var_scopes", [])
-    full = "/".join([s.name for s in scopes] + [name])
-    reuse = next((s.reuse for s in reversed(scopes) if s.reuse is not None), None)
-    if full in graph.variables_by_name:
-        if not reuse:
-            raise ValueError(f"Variable {full} already exists, disallowed. Did you mean to set reuse=True or"
-                             " reuse=tf.AUTO_REUSE in VarScope?")
-        return graph.variables_by_name[full]
-    if reuse is True:
-        raise ValueError(f"Variable {full} does not exist, or was not created with tf.get_variable().")
+    refuse("tf.compat.v1.get_variable", "partitioner", partitioner, None)
+    refuse("tf.compat.v1.get_variable", "validate_shape", validate_shape, True)
     kind = as_dtype(dtype) if dtype is not None else tf.float32
-    if initializer is None:
-        initializer = next((s.initializer for s in reversed(scopes) if s.initializer is not None), None)
+    if name in graph.variables_by_name:
+        return _shared(graph.variables_by_name[name], name, reuse, shape, dtype)
+    if reuse is True:
+        raise ValueError(f"Variable {name} does not exist, or was not created with tf.get_variable().")
     if isinstance(initializer, type):
         initializer = initializer()
     if initializer is None:
@@ -526,15 +579,31 @@ def get_variable(name, shape=None, dtype=None, initializer=None, regularizer=Non
         value = make(lambda: _from_initializer(init, dims, kind), (), {}, "initial_value")
     else:
         value = initializer
-    around, graph.scopes = graph.scopes, [s.name for s in scopes]      # of variable scopes alone
+    inside, last = [s.name for s in scopes], name
+    if scopes and name.startswith("/".join(inside) + "/"):
+        last = name[len("/".join(inside)) + 1:]
+    else:                                    # a custom getter has chosen another name
+        inside = []
+    around, graph.scopes = graph.scopes, inside                        # of variable scopes alone
     try:
-        variable = GraphVariable(value, trainable=trainable, name=name, dtype=None if dtype is None else kind)
+        variable = GraphVariable(value, trainable, collections, name=last, dtype=None if dtype is None else kind, constraint=constraint,
+                                 use_resource=use_resource)
     finally:
         graph.scopes = around
-    graph.variables_by_name[full] = variable
-    regularizer = regularizer or next((s.regularizer for s in reversed(scopes) if s.regularizer is not None), None)
+    graph.variables_by_name[name] = variable
     if regularizer is not None:
-        graph.add_to_collection(GraphKeys.REGULARIZATION_LOSSES, make(regularizer, (variable,), {}, name + "/Regularizer"))
+        graph.add_to_collection(GraphKeys.REGULARIZATION_LOSSES, make(regularizer, (variable,), {}, last + "/Regularizer"))
+    return variable
+
+
+def _shared(variable, name, reuse, shape, dtype):
+    """The variable that is there, where a scope says that it is to be shared."""
+    if not reuse:
+        raise ValueError(f"Variable {name} already exists, disallowed. Did you mean to set reuse=True or reuse=tf.AUTO_REUSE in VarScope?")
+    if shape is not None and not TensorShape(shape).is_compatible_with(variable.shape):
+        raise ValueError(f"Trying to share variable {name}, but specified shape {TensorShape(shape)} and found shape {variable.shape}.")
+    if dtype is not None and as_dtype(dtype) != variable.dtype:
+        raise ValueError(f"Trying to share variable {name}, but specified dtype {as_dtype(dtype).name} and found dtype {variable.dtype.name}.")
     return variable
 
 
@@ -545,52 +614,90 @@ def _from_initializer(initializer, shape, dtype):
         return initializer(shape)
 
 
-def _glorot(shape, dtype=None):
+def _fans(shape):
     receptive = 1
     for d in shape[:-2]:
         receptive *= d
-    fan_in = shape[-2] * receptive if len(shape) > 1 else shape[0] if shape else 1
-    fan_out = shape[-1] * receptive if shape else 1
-    limit = (6.0 / (fan_in + fan_out)) ** 0.5
-    return tf.random.uniform(shape, -limit, limit, dtype or tf.float32)
+    return (shape[-2] * receptive if len(shape) > 1 else shape[0] if shape else 1), (shape[-1] * receptive if shape else 1)
+
+
+def _glorot(shape, dtype=None, seed=None):
+    limit = (6.0 / sum(_fans(shape))) ** 0.5
+    return tf.random.uniform(shape, -limit, limit, dtype or tf.float32, seed)
 
 
 def report_uninitialized_variables(var_list=None, name=None):
-    op = Operation("ReportUninitialized", _Uninitialized(), name=name)
+    op = Operation("ReportUninitialized", _Uninitialized(var_list), name=name)
     return GraphTensor(op, 0, [None], tf.string)
 
 
 class _Uninitialized:
     of_session = True
 
+    def __init__(self, variables):
+        self.variables = global_variables() + local_variables() if variables is None else list(variables)
+
     def __call__(self, session):
         import numpy as np
-        return np.array([v.op.name.encode() for v in session.graph.get_collection(GraphKeys.GLOBAL_VARIABLES)
-                         if v not in session._values], dtype=object)
+        return np.array([v.op.name.encode() for v in self.variables if v not in session._values], dtype=object)
 
 
 # --- gradients and branches -----------------------------------------------------------------------------
-def gradients(ys, xs, grad_ys=None, name="gradients", **ignored):
-    sources = list(xs) if isinstance(xs, (list, tuple)) else [xs]
-    targets = list(ys) if isinstance(ys, (list, tuple)) else [ys]
-    if grad_ys is not None and not isinstance(grad_ys, (list, tuple)):
-        grad_ys = [grad_ys]
-    op = Operation("gradients", _Gradient(sources), (targets, sources, grad_ys), name=name, needs_tape=True)
-    return [GraphTensor(op, i, x.shape, x.dtype) for i, x in enumerate(sources)]
+_NO_GRADIENT = {"StopGradient", "ArgMax", "Argmin", "Shape", "Size", "Rank", "Assign", "AssignAdd", "AssignSub", "ZerosLike", "OnesLike", "Floor",
+                "Ceil", "Rint", "Round"}
+
+
+def _reaches(ys, xs, stops):
+    """The xs that a derivative of ys could come to: along operations that have one, of numbers with a fraction, not through stops."""
+    seen, stack = set(), [y for y in ys if isinstance(y, Symbolic)]
+    while stack:
+        t = stack.pop()
+        if id(t) in seen or not t.dtype.is_floating:
+            continue
+        seen.add(id(t))
+        if id(t) in stops or t.op.type in _NO_GRADIENT:
+            continue
+        branches = _nest.flatten(list(getattr(t.op.function, "branches", ())))
+        stack += [x for x in t.op.inputs + branches if isinstance(x, Symbolic)]
+    return [id(x) in seen for x in xs]
+
+
+def gradients(ys, xs, grad_ys=None, name="gradients", colocate_gradients_with_ops=False, gate_gradients=False, aggregation_method=None,
+              stop_gradients=None, unconnected_gradients=_tape.UnconnectedGradients.NONE):
+    listed = lambda v: list(v) if isinstance(v, (list, tuple)) else [v]
+    targets, sources, stops = listed(ys), listed(xs), listed(stop_gradients) if stop_gradients is not None else []
+    grad_ys = None if grad_ys is None else listed(grad_ys)
+    if grad_ys is not None and len(grad_ys) != len(targets):
+        raise ValueError(f"Passed {len(grad_ys)} grad_ys for {len(targets)} ys")
+    unconnected = _tape.mode_of(unconnected_gradients)
+    reached = _reaches(targets, sources, {id(x) for x in stops})
+    found = [x for x, yes in zip(sources, reached) if yes]
+    op = Operation("gradients", _Gradient(found, stops), (targets, found, grad_ys), name=name, needs_tape=True)
+    made = iter([GraphTensor(op, i, x.shape, x.dtype) for i, x in enumerate(found)])
+    zero = (lambda x: tf.zeros_like(x)) if unconnected == _tape.UnconnectedGradients.ZERO else lambda x: None
+    return [next(made) if yes else zero(x) for x, yes in zip(sources, reached)]
 
 
 class _Gradient:
     of_run = True
 
-    def __init__(self, sources):
-        self.sources = sources
+    def __init__(self, sources, stops):
+        self.sources, self.stops = sources, stops
 
     def __call__(self, run, targets, values, seeds):
-        sources = [run.session._variable(x) if isinstance(x, GraphVariable) else v for x, v in zip(self.sources, values)]
-        found = run.tape.gradient(targets, sources, output_gradients=seeds)
-        return [tf.zeros_like(v) if g is None else g for g, v in zip(found, sources)]
+        links = {id(x): run.links.get(id(x), []) for x in self.stops}
+        flat, places = [], []                # a variable that is stopped at has been read so many times
+        for x, v in zip(self.sources, values):
+            reads = [link.outputs[0] for link in links.get(id(x), ())]
+            places.append(range(len(flat), len(flat) + max(1, len(reads))))
+            flat += reads or [run.session._variable(x) if isinstance(x, GraphVariable) else v]
+        stopped = [link for reads in links.values() for link in reads]
+        found = run.tape.gradient(targets, flat, output_gradients=seeds, _stopped=stopped)
+        parts = [[found[i] for i in place if found[i] is not None] for place in places]
+        return [functools.reduce(lambda a, b: a + b, part) if part else tf.zeros_like(v) for part, v in zip(parts, values)]
 
 
+@default_only("strict", "tf.compat.v1.cond")
 def cond(pred, true_fn=None, false_fn=None, strict=False, name=None, fn1=None, fn2=None):
     """Both branches are built; a run evaluates one of them."""
     yes, no = (true_fn or fn1)(), (false_fn or fn2)()
@@ -616,7 +723,7 @@ class _Branch:
         return out if len(out) != 1 else out[0]
 
 
-def group(*inputs, name=None, **ignored):
+def group(*inputs, name=None):
     op = Operation("group_deps", lambda: None, name=name or "group_deps")
     op.control_inputs = op.control_inputs + [_operation(x) for x in _nest.flatten(list(inputs)) if x is not None]
     return op
@@ -646,6 +753,7 @@ class _Run:
     def __init__(self, session, feeds):
         self.session, self.feeds = session, feeds
         self.done, self.values, self.tape, self.watched = set(), {}, None, set()
+        self.linked, self.links = set(), {}     # what some gradients stop at: each has its way back taken apart, to be cut there
 
     def needed(self, wanted):
         """Operations that these need and that are not done, in the order in which they were made."""
@@ -696,9 +804,18 @@ class _Run:
     def value(self, x):
         if id(x) in self.feeds:
             return self.feeds[id(x)]
+        if id(x) in self.linked and isinstance(x, GraphVariable):
+            return self.link(x, self.session._variable(x).read_value())
         if isinstance(x, GraphVariable):
             return self.session._variable(x).read_value()
         return self.values[id(x)]
+
+    def link(self, x, value):
+        """The value, for all that follows: gradients come to it, and go on from there where they are not stopped."""
+        if self.tape is None or not value.dtype.is_floating:
+            return value
+        self.links.setdefault(id(x), []).append(self.tape.link(value))
+        return self.links[id(x)][-1].outputs[0]
 
     def one(self, op):
         self.done.add(op)
@@ -717,6 +834,7 @@ class _Run:
         flat = _nest.flatten(result) if _nest.is_nested(result) else [result]
         for t, v in zip(op.outputs, flat):
             v = v if t.dtype == tf.string else _C.convert_to_tensor(v)
+            v = self.link(t, v) if id(t) in self.linked else v
             self.values[id(t)] = v
             self.watch(t, v)
 
@@ -726,6 +844,7 @@ class _Run:
 
 
 class Session:
+    @default_only("target", "tf.compat.v1.Session")
     def __init__(self, target="", graph=None, config=None):
         self.graph = graph or get_default_graph()
         self.config = config
@@ -798,8 +917,10 @@ class Session:
             for op in ops:
                 if op.needs_tape:
                     run.watched |= {id(x) for x in op.function.sources}
+                    run.linked |= {id(x) for x in op.function.stops}
             for key in feed_dict:
                 key = self.graph.get_tensor_by_name(key) if isinstance(key, str) else key
+                run.feeds[id(key)] = run.link(key, run.feeds[id(key)]) if id(key) in run.linked else run.feeds[id(key)]
                 run.watch(key, run.feeds[id(key)])
         run.evaluate(wanted)
 

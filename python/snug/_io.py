@@ -333,7 +333,10 @@ class SequenceExample(_Message):
 
 # --- records ----------------------------------------------------------------------------------------------
 class TFRecordOptions:
-    def __init__(self, compression_type=None, **ignored):
+    def __init__(self, compression_type=None, flush_mode=None, input_buffer_size=None, output_buffer_size=None, window_bits=None,
+                 compression_level=None, compression_method=None, mem_level=None, compression_strategy=None):
+        if compression_type not in (None, "", "GZIP", "ZLIB"):
+            raise ValueError(f"{compression_type!r} is no compression type: '', 'GZIP', 'ZLIB'")
         self.compression_type = compression_type or ""
 
 

@@ -8,6 +8,7 @@ import time
 
 from snug import _C, _nest, _text, _train
 from snug._function import note_print
+from snug._given import default_only
 from snug._lazy import graph, tf
 from snug._threads import ThreadList
 from snug._types import Peek
@@ -99,7 +100,7 @@ SCOPES = ThreadList()           # the paths of open name scopes, outermost first
 class name_scope(contextlib.ContextDecorator):
     """What variables made inside are called begins with it, in a v1 graph operations, too. A name that ends with a slash is a whole path."""
 
-    def __init__(self, name=None, default_name=None, values=None, **ignored):
+    def __init__(self, name=None, default_name=None, values=None):
         self._name = name or (default_name if isinstance(default_name, str) else None) or ""
         self._graphs = []
 
@@ -269,6 +270,7 @@ def is_symbolic_tensor(tensor):
     return isinstance(tensor, _C.Tensor) and tensor._is_traced
 
 
+@default_only("partial")
 def get_static_value(tensor, partial=False):
     if hasattr(tensor, "_slot") or (isinstance(tensor, _C.Tensor) and tensor._is_traced):
         return None
@@ -408,38 +410,38 @@ def _holds(condition):
 def Assert(condition, data=(), summarize=None, name=None):
     if not _holds(condition):
         _fail("Expected 'tf.Tensor(False, shape=(), dtype=bool)' to be true. Summarized data:",
-              " ".join(_written(d, 3) for d in data))
+              " ".join(_written(d, 3 if summarize is None else summarize) for d in data))
 
 
-def _pair(x, y, holds, words, message):
+def _pair(x, y, holds, words, message, summarize=None):
     x = tf.convert_to_tensor(x)
-    y = tf.convert_to_tensor(y, dtype_hint=x.dtype)
+    y, shown = tf.convert_to_tensor(y, dtype_hint=x.dtype), 3 if summarize is None else summarize
     if not _holds(holds(x, y)):
-        _fail(message, f"Condition x {words} y did not hold.\nx: {_written(x, 3)}\ny: {_written(y, 3)}")
+        _fail(message, f"Condition x {words} y did not hold.\nx: {_written(x, shown)}\ny: {_written(y, shown)}")
 
 
 def assert_equal(x, y, message=None, summarize=None, name=None):
-    _pair(x, y, tf.equal, "==", message)
+    _pair(x, y, tf.equal, "==", message, summarize)
 
 
 def assert_none_equal(x, y, summarize=None, message=None, name=None):
-    _pair(x, y, tf.not_equal, "!=", message)
+    _pair(x, y, tf.not_equal, "!=", message, summarize)
 
 
 def assert_greater(x, y, message=None, summarize=None, name=None):
-    _pair(x, y, tf.greater, ">", message)
+    _pair(x, y, tf.greater, ">", message, summarize)
 
 
 def assert_greater_equal(x, y, message=None, summarize=None, name=None):
-    _pair(x, y, tf.greater_equal, ">=", message)
+    _pair(x, y, tf.greater_equal, ">=", message, summarize)
 
 
 def assert_less(x, y, message=None, summarize=None, name=None):
-    _pair(x, y, tf.less, "<", message)
+    _pair(x, y, tf.less, "<", message, summarize)
 
 
 def assert_less_equal(x, y, message=None, summarize=None, name=None):
-    _pair(x, y, tf.less_equal, "<=", message)
+    _pair(x, y, tf.less_equal, "<=", message, summarize)
 
 
 def assert_near(x, y, rtol=None, atol=None, message=None, summarize=None, name=None):
@@ -447,23 +449,23 @@ def assert_near(x, y, rtol=None, atol=None, message=None, summarize=None, name=N
     y = tf.convert_to_tensor(y, dtype_hint=x.dtype)
     eps = {"float64": 2.3e-16, "float16": 1e-3, "bfloat16": 8e-3}.get(x.dtype.name, 1.2e-7) * 10
     rtol, atol = eps if rtol is None else rtol, eps if atol is None else atol
-    _pair(x, y, lambda a, b: tf.less_equal(tf.abs(a - b), atol + rtol * tf.abs(b)), "and y not equal to tolerance", message)
+    _pair(x, y, lambda a, b: tf.less_equal(tf.abs(a - b), atol + rtol * tf.abs(b)), "and y not equal to tolerance", message, summarize)
 
 
 def assert_positive(x, message=None, summarize=None, name=None):
-    _pair(0, x, lambda a, b: tf.greater(x, 0), "> 0", message)
+    _pair(0, x, lambda a, b: tf.greater(x, 0), "> 0", message, summarize)
 
 
 def assert_negative(x, message=None, summarize=None, name=None):
-    _pair(0, x, lambda a, b: tf.less(x, 0), "< 0", message)
+    _pair(0, x, lambda a, b: tf.less(x, 0), "< 0", message, summarize)
 
 
 def assert_non_negative(x, message=None, summarize=None, name=None):
-    _pair(0, x, lambda a, b: tf.greater_equal(x, 0), ">= 0", message)
+    _pair(0, x, lambda a, b: tf.greater_equal(x, 0), ">= 0", message, summarize)
 
 
 def assert_non_positive(x, message=None, summarize=None, name=None):
-    _pair(0, x, lambda a, b: tf.less_equal(x, 0), "<= 0", message)
+    _pair(0, x, lambda a, b: tf.less_equal(x, 0), "<= 0", message, summarize)
 
 
 def assert_rank(x, rank, message=None, name=None):
@@ -497,6 +499,7 @@ def assert_proper_iterable(values):
         raise TypeError("Expected argument 'values' to be a 'proper' iterable.")
 
 
+@default_only("data")
 def assert_shapes(shapes, data=None, summarize=None, message=None, name=None):
     sizes = {}
     for x, dims in (shapes.items() if isinstance(shapes, dict) else shapes):
@@ -565,7 +568,7 @@ def set_verbosity(level, alsologtostdout=False):
     pass
 
 
-def to_graph(entity, *ignored, **more):
+def to_graph(entity, recursive=True, experimental_optional_features=None):
     return entity
 
 
@@ -580,7 +583,8 @@ def do_not_convert(func=None):
     return func if func is not None else (lambda f: f)
 
 
-def set_loop_options(*ignored, **more):
+@default_only("maximum_iterations")
+def set_loop_options(parallel_iterations=None, swap_memory=None, maximum_iterations=None, shape_invariants=None):
     pass
 
 
@@ -596,7 +600,8 @@ def get_build_info():
     return {"is_cuda_build": is_built_with_cuda(), "is_rocm_build": False}
 
 
-def is_gpu_available(*ignored, **more):
+@default_only("min_cuda_compute_capability")
+def is_gpu_available(cuda_only=False, min_cuda_compute_capability=None):
     from snug import _config
     return bool(_config.get_visible_devices("GPU"))
 
@@ -624,11 +629,11 @@ def _test_case():
 
         def assertAllClose(self, a, b, rtol=1e-6, atol=1e-6, msg=None):
             import numpy as np
-            np.testing.assert_allclose(np.asarray(a), np.asarray(b), rtol, atol)
+            np.testing.assert_allclose(np.asarray(a), np.asarray(b), rtol, atol, err_msg=msg or "")
 
         def assertAllEqual(self, a, b, msg=None):
             import numpy as np
-            np.testing.assert_array_equal(np.asarray(a), np.asarray(b))
+            np.testing.assert_array_equal(np.asarray(a), np.asarray(b), err_msg=msg or "")
 
         def evaluate(self, tensors):
             return _nest.map_structure(lambda t: t.numpy() if _C.is_tensor(t) else t, tensors)

@@ -2,6 +2,7 @@
 from collections.abc import Mapping
 
 from snug import _C
+from snug._given import refuse
 
 
 def is_nested(structure):
@@ -15,6 +16,8 @@ def _parts(structure):
 
 
 def flatten(structure, expand_composites=False):
+    if expand_composites:
+        refuse("tf.nest.flatten", "expand_composites", expand_composites, False)
     if not is_nested(structure):
         return [structure]
     flat = []
@@ -49,6 +52,8 @@ def _take(structure, flat):
 
 
 def pack_sequence_as(structure, flat_sequence, expand_composites=False):
+    if expand_composites:
+        refuse("tf.nest.pack_sequence_as", "expand_composites", expand_composites, False)
     flat = list(flat_sequence) if is_nested(flat_sequence) else [flat_sequence]
     if not is_nested(structure):
         if len(flat) != 1:
@@ -60,16 +65,20 @@ def pack_sequence_as(structure, flat_sequence, expand_composites=False):
     return _take(structure, iter(flat))
 
 
-def map_structure(func, *structure, **kwargs):
+def map_structure(func, *structure, check_types=True, expand_composites=False):
     if not structure:
         raise ValueError("Must provide at least one structure")
+    if expand_composites:
+        refuse("tf.nest.map_structure", "expand_composites", expand_composites, False)
     for other in structure[1:]:
-        assert_same_structure(structure[0], other)
+        assert_same_structure(structure[0], other, check_types)
     results = [func(*leaves) for leaves in zip(*(flatten(s) for s in structure))]
     return pack_sequence_as(structure[0], results)
 
 
 def assert_same_structure(nest1, nest2, check_types=True, expand_composites=False):
+    if expand_composites:
+        refuse("tf.nest.assert_same_structure", "expand_composites", expand_composites, False)
     if is_nested(nest1) != is_nested(nest2):
         raise ValueError(f"The two structures don't have the same nested structure: {nest1!r} and {nest2!r}")
     if not is_nested(nest1):

@@ -3,6 +3,7 @@ arrays gives NumPy's dtypes, float64 and int64. And tf.experimental.dlpack, thro
 import math
 
 from snug import _C
+from snug._given import default_only
 from snug._lazy import tf
 from snug._types import BY_NAME
 
@@ -48,7 +49,8 @@ def _is_data(value, place):
 def array(val, dtype=None, copy=True, ndmin=0):
     import numpy as np
     if _C.is_tensor(val):
-        return tf.identity(val) if dtype is None else tf.cast(val, dtype)
+        made = tf.identity(val) if dtype is None else tf.cast(val, dtype)
+        return tf.reshape(made, [1] * max(0, ndmin - len(made.shape)) + list(made.shape)) if ndmin > len(made.shape) else made
     return tf.constant(np.array(val, None if dtype is None else tf.as_dtype(dtype).as_numpy_dtype, ndmin=ndmin))
 
 
@@ -87,6 +89,7 @@ class random:  # noqa: N801
         size, 0 if high is None else low, low if high is None else high, dtype=tf.int64))
 
 
+@default_only("prefer_float32 dtype_conversion_mode")
 def experimental_enable_numpy_behavior(prefer_float32=False, dtype_conversion_mode=None):
     """Tensors get NumPy's methods from now on. Operands of several dtypes still have to be cast."""
     methods = {"reshape": lambda self, *shape: tf.reshape(self, shape[0] if len(shape) == 1 else shape),
@@ -109,7 +112,8 @@ class _Capsule:
     def __init__(self, capsule):
         self.capsule = capsule
 
-    def __dlpack__(self, **ignored):
+    @default_only("stream max_version dl_device copy", "__dlpack__")
+    def __dlpack__(self, *, stream=None, max_version=None, dl_device=None, copy=None):
         return self.capsule
 
     def __dlpack_device__(self):

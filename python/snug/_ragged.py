@@ -4,6 +4,7 @@ import builtins
 import itertools
 
 from snug import _C
+from snug._given import default_only
 from snug._lazy import tf
 from snug._types import TensorShape
 
@@ -303,7 +304,7 @@ def _embedding_lookup(params, ids, max_norm=None):
 
 
 _MOVES = {"concat": _concat, "tile": _tile, "gather": _gather, "expand_dims": _expand_dims, "embedding_lookup": _embedding_lookup,
-          "size": lambda input, **_: tf.size(input.flat_values), "rank": lambda input: tf.constant(input.ndim),
+          "size": lambda input, out_type="int32": tf.size(input.flat_values, out_type), "rank": lambda input: tf.constant(input.ndim),
           "identity": lambda input: input, "stack": lambda values, axis=0: stack(values, axis)}
 _PAIRS = ("add", "subtract", "multiply", "divide", "truediv", "floordiv", "floormod", "pow", "maximum", "minimum", "equal", "not_equal", "less",
           "less_equal", "greater", "greater_equal", "logical_and", "logical_or", "squared_difference")
@@ -311,7 +312,7 @@ _REDUCTIONS = {"reduce_sum": "sum", "reduce_mean": "mean", "reduce_max": "max", 
                "reduce_any": "max", "reduce_all": "min"}
 
 
-def _reduced(name, function, input_tensor, axis=None, keepdims=False, **ignored):
+def _reduced(name, function, input_tensor, axis=None, keepdims=False):
     x = input_tensor
     if isinstance(axis, (list, tuple)) and len(axis) == 1:
         axis = axis[0]
@@ -392,6 +393,7 @@ def _is_row(value):
     return isinstance(value, (list, tuple)) or len(getattr(value, "shape", ())) > 0
 
 
+@default_only("row_splits_dtype", "tf.ragged.constant")
 def constant(pylist, dtype=None, ragged_rank=None, inner_shape=None, name=None, row_splits_dtype=None):
     """Rows of lists; as deep as lists are nested, unless ragged_rank says less."""
     rows = [_list(row) if not isinstance(row, (list, tuple)) else row for row in pylist]
@@ -409,6 +411,7 @@ def stack(values, axis=0, name=None):
     return constant([_list(v) for v in values], kind)
 
 
+@default_only("row_splits_dtype", "tf.ragged.range")
 def range(starts, limits=None, deltas=1, dtype=None, name=None, row_splits_dtype=None):  # noqa: A001
     starts, limits = ([0], starts) if limits is None else (starts, limits)
     parts = [v if isinstance(v, list) else [v] for v in map(_list_or_one, (starts, limits, deltas))]

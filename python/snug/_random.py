@@ -12,7 +12,14 @@ class Algorithm:
     PHILOX, THREEFRY, AUTO_SELECT = 1, 2, 3
 
 
+def _philox(alg):
+    """There is one algorithm; another one is refused."""
+    if str(getattr(alg, "value", alg)).lower() not in ("none", "philox", "auto_select", "1", "3"):
+        raise NotImplementedError(f"random numbers by the algorithm {alg!r} are not in Snug: it has 'philox'")
+
+
 def create_rng_state(seed, alg=None):
+    _philox(alg)
     return tf.constant([int(seed), 0, 0], dtype=tf.int64)
 
 
@@ -21,22 +28,26 @@ class Generator:
     and is only recorded once, they are the recorder's."""
 
     def __init__(self, state=None, alg=None, copy_from=None):
+        _philox(alg)
         self._seed = int(copy_from._seed if copy_from is not None else 0 if state is None else state[0])
         self._count = copy_from._count if copy_from is not None else 0
 
     @classmethod
     def from_seed(cls, seed, alg=None):
+        _philox(alg)
         made = cls()
         made._seed = int(seed)
         return made
 
     @classmethod
     def from_non_deterministic_state(cls, alg=None):
+        _philox(alg)
         import os
         return cls.from_seed(int.from_bytes(os.urandom(4), "little"))
 
     @classmethod
     def from_state(cls, state, alg=None):
+        _philox(alg)
         made = cls.from_seed(int(state[0]))
         made._count = int(state[1])
         return made
@@ -116,11 +127,13 @@ def set_global_generator(generator):
 
 def split(seed, num=2, alg="auto_select"):
     """num seeds made of one."""
+    _philox(alg)
     seed = tf.convert_to_tensor(seed)
     return tf.random.stateless_uniform([num, 2], seed, minval=-2**31, maxval=2**31 - 1, dtype=seed.dtype)
 
 
 def fold_in(seed, data, alg="auto_select"):
     """A seed made of a seed and a number."""
+    _philox(alg)
     seed, data = tf.convert_to_tensor(seed), tf.convert_to_tensor(data)
     return tf.stack([tf.cast(data, seed.dtype), tf.reshape(split(seed, 1), [-1])[0]])

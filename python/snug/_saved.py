@@ -284,7 +284,7 @@ class _Loaded:
     def serve(self, *inputs):
         return self._model(inputs[0] if len(inputs) == 1 else list(inputs), training=False)
 
-    def __call__(self, *inputs, training=False, **kwargs):
+    def __call__(self, *inputs, training=False):
         return self._model(inputs[0] if len(inputs) == 1 else list(inputs), training=training)
 
     def _signature(self, *inputs, **named):

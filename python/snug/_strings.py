@@ -3,6 +3,7 @@ the data table."""
 import codecs
 
 from snug import _C, _nest
+from snug._given import as_array
 from snug._lazy import tf
 from snug._types import BY_NAME, Peek, TensorShape
 
@@ -83,7 +84,7 @@ class StringTensor:
         return self._array.item() if self._array.ndim == 0 else self._array.copy()
 
     def __array__(self, dtype=None, copy=None):
-        return self._array.astype(dtype) if dtype is not None else self._array
+        return self._array if copy is False and dtype is None else as_array(self._array, dtype, copy)
 
     def __getitem__(self, key):
         def index(k):

@@ -15,6 +15,14 @@ class UnconnectedGradients:
     NONE, ZERO = "none", "zero"
 
 
+def mode_of(unconnected_gradients):
+    """What stands where a source is not reached: a member of UnconnectedGradients, or its word."""
+    word = getattr(unconnected_gradients, "value", unconnected_gradients)
+    if word not in (UnconnectedGradients.NONE, UnconnectedGradients.ZERO):
+        raise ValueError(f"Unknown value for unconnected_gradients: '{unconnected_gradients}'")
+    return word
+
+
 class _Custom:
     """One call of a function with a gradient of its own."""
     __slots__ = ("inputs", "outputs", "variables", "gradient")
@@ -105,8 +113,15 @@ class GradientTape(_C.Tape):
             self._state = "used"
 
     # --- derivatives ------------------------------------------------------------------------------
-    def _derive(self, targets, seeds, sources):
-        """Flat lists; None where a source is not reached. Each custom call is passed once, the last first."""
+    def link(self, value):
+        """The value anew, through a custom call that hands gradients on: one that gradient() can be told to stop at."""
+        after = tf.stop_gradient(value)
+        self._watch(after)
+        self._customs.append(_Custom([value], [after], [], lambda dy: ([dy], [])))
+        return self._customs[-1]
+
+    def _derive(self, targets, seeds, sources, stopped=()):
+        """Flat lists; None where a source is not reached. Each custom call is passed once, the last first; none that is stopped at."""
         if not self._customs:
             return self._gradient(targets, seeds, sources)
         total = [None] * len(sources)
@@ -125,7 +140,7 @@ class GradientTape(_C.Tape):
             begin = end - len(custom.outputs)
             dy = owed[begin:end]
             end = begin
-            if all(g is None for g in dy):
+            if all(g is None for g in dy) or any(custom is s for s in stopped):
                 continue
             dy = [tf.zeros_like(y) if g is None else g for g, y in zip(dy, custom.outputs)]
             dx, dv = custom.gradient(*dy)
@@ -137,22 +152,23 @@ class GradientTape(_C.Tape):
                 spread([x for x, _ in pairs], [g for _, g in pairs])
         return total
 
-    def _derive_with_variables(self, targets, seeds, sources):
+    def _derive_with_variables(self, targets, seeds, sources, stopped):
         """A variable that is a target itself has ones by itself."""
         pairs = list(zip(targets, seeds))
         own = [(t, s) for t, s in pairs if isinstance(t, _C.Variable)]
         rest = [(t, s) for t, s in pairs if not isinstance(t, _C.Variable)]
         grads = [None] * len(sources)
         if rest or not own:
-            grads = self._derive([t for t, _ in rest], [s for _, s in rest], sources)
+            grads = self._derive([t for t, _ in rest], [s for _, s in rest], sources, stopped)
         for t, seed in own:
             for i in [i for i, source in enumerate(sources) if source is t]:
                 g = tf.ones_like(t) if seed is None else tf.convert_to_tensor(seed)
                 grads[i] = g if grads[i] is None else grads[i] + g
         return grads
 
-    def gradient(self, target, sources, output_gradients=None, unconnected_gradients=UnconnectedGradients.NONE):
+    def gradient(self, target, sources, output_gradients=None, unconnected_gradients=UnconnectedGradients.NONE, *, _stopped=()):
         self._open()
+        zero = mode_of(unconnected_gradients) == UnconnectedGradients.ZERO
         was_recording = self._state == "recording"
         if was_recording and not self._persistent:
             self._stop()
@@ -161,20 +177,21 @@ class GradientTape(_C.Tape):
         flat_sources = [getattr(s, "_snug_variable", s) for s in _nest.flatten(sources)]
         targets, seeds = _targets(target, output_gradients)
         try:
-            grads = self._derive_with_variables(targets, seeds, flat_sources)
+            grads = self._derive_with_variables(targets, seeds, flat_sources, _stopped)
         finally:
             self._use_up()
         grads = [_as_slices(self, g) if isinstance(s, _C.Variable) else g for g, s in zip(grads, flat_sources)]
         if self._traced:
             from snug import _branches
             grads = _branches.connect(grads, flat_sources)
-        if unconnected_gradients in ("zero", UnconnectedGradients.ZERO):
+        if zero:
             grads = [tf.zeros_like(s) if g is None else g for g, s in zip(grads, flat_sources)]
         return _nest.pack_sequence_as(sources, grads) if _nest.is_nested(sources) else grads[0]
 
     def jacobian(self, target, sources, unconnected_gradients=UnconnectedGradients.NONE, parallel_iterations=None,
                  experimental_use_pfor=True):
         """One gradient per element of the target, stacked."""
+        zero = mode_of(unconnected_gradients) == UnconnectedGradients.ZERO
         self._open()
         flat_sources = [getattr(s, "_snug_variable", s) for s in _nest.flatten(sources)]
         n = target.shape.num_elements()
@@ -183,7 +200,6 @@ class GradientTape(_C.Tape):
         for k, source in enumerate(flat_sources):
             parts = [row[k] for row in rows]
             if parts[0] is None:
-                zero = unconnected_gradients in ("zero", UnconnectedGradients.ZERO)
                 made.append(tf.zeros(tuple(target.shape) + tuple(source.shape), source.dtype) if zero else None)
             else:
                 made.append(tf.reshape(tf.stack(parts), tuple(target.shape) + tuple(source.shape)))
@@ -193,6 +209,7 @@ class GradientTape(_C.Tape):
     def batch_jacobian(self, target, source, unconnected_gradients=UnconnectedGradients.NONE, parallel_iterations=None,
                        experimental_use_pfor=True):
         """Row i of the target by row i of the source: one gradient per element of a row."""
+        zero = mode_of(unconnected_gradients) == UnconnectedGradients.ZERO
         self._open()
         batch, rest = target.shape[0], tuple(target.shape[1:])
         n = target.shape.num_elements() // max(batch, 1)
@@ -203,7 +220,7 @@ class GradientTape(_C.Tape):
             parts.append(self._derive([target], [seed], [source])[0])
         self._use_up()
         if parts[0] is None:
-            return None
+            return tf.zeros((batch,) + rest + tuple(source.shape[1:]), source.dtype) if zero else None
         order = [1, 0] + list(range(2, 1 + len(source.shape)))
         return tf.reshape(tf.transpose(tf.stack(parts), order), (batch,) + rest + tuple(source.shape[1:]))
 
@@ -326,10 +343,12 @@ def gradients(ys, xs, grad_ys=None, name="gradients", gate_gradients=False, aggr
               unconnected_gradients=UnconnectedGradients.NONE):
     """tf.gradients within a tf.function: the trace is recorded on a tape of its own."""
     from snug import _function
-    if stop_gradients is not None:
+    if stop_gradients is not None and graph() is None:
         raise NotImplementedError("tf.gradients(stop_gradients=...) is not in Snug; put tf.stop_gradient around those tensors where they are used")
-    found = (graph() or _function).gradients(ys, xs, grad_ys)
-    if unconnected_gradients in ("zero", UnconnectedGradients.ZERO):
+    if graph() is not None:
+        return graph().gradients(ys, xs, grad_ys, name, stop_gradients=stop_gradients, unconnected_gradients=unconnected_gradients)
+    found = _function.gradients(ys, xs, grad_ys)
+    if mode_of(unconnected_gradients) == UnconnectedGradients.ZERO:
         found = [tf.zeros_like(x) if g is None else g for g, x in zip(found, xs if isinstance(xs, (list, tuple)) else [xs])]
     return found
 
@@ -376,7 +395,7 @@ class ForwardAccumulator:
             pulled = self._tape.gradient(target, self._primals, output_gradients=u)
         pairs = [(g, t) for g, t in zip(pulled, self._tangents) if g is not None]
         if not pairs:
-            return tf.zeros_like(target) if unconnected == UnconnectedGradients.ZERO else None
+            return tf.zeros_like(target) if mode_of(unconnected) == UnconnectedGradients.ZERO else None
         return outer.gradient([g for g, _ in pairs], u, output_gradients=[t for _, t in pairs])
 
     def jvp(self, primals, unconnected_gradients=None):

@@ -4,6 +4,7 @@ import re
 import weakref
 
 from snug import _C, _archives
+from snug._given import default_only
 from snug._files import _whole
 from snug._threads import aside
 
@@ -191,8 +192,8 @@ class _Status:
         return self
 
 
-def _write_state(newest, all_of):
-    with _whole(os.path.join(os.path.dirname(newest) or ".", "checkpoint")) as part, open(part, "w") as file:
+def _write_state(newest, all_of, name=None):
+    with _whole(os.path.join(os.path.dirname(newest) or ".", name or "checkpoint")) as part, open(part, "w") as file:
         file.write(f'model_checkpoint_path: "{os.path.basename(newest)}"\n')
         file.writelines(f'all_model_checkpoint_paths: "{os.path.basename(path)}"\n' for path in all_of)
 
@@ -274,6 +275,7 @@ def checkpoints_iterator(checkpoint_dir, min_interval_secs=0, timeout=None, time
 class ExponentialMovingAverage:
     """Averages of variables, each `decay` of what it was and the rest of what it is."""
 
+    @default_only("zero_debias")
     def __init__(self, decay, num_updates=None, zero_debias=False, name="ExponentialMovingAverage"):
         self.decay, self.num_updates, self._averages = decay, num_updates, {}
 
@@ -296,6 +298,7 @@ class ExponentialMovingAverage:
 class CheckpointManager:
     """Numbered checkpoints in a folder, the oldest of which go; what an earlier program left there counts."""
 
+    @default_only("keep_checkpoint_every_n_hours")
     def __init__(self, checkpoint, directory, max_to_keep=5, keep_checkpoint_every_n_hours=None, checkpoint_name="ckpt", step_counter=None,
                  checkpoint_interval=None, init_fn=None):
         self.checkpoint, self.directory, self._most, self._name = checkpoint, os.fspath(directory), max_to_keep, checkpoint_name

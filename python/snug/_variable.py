@@ -2,6 +2,7 @@
 import enum
 
 from snug import _C, _misc
+from snug._given import default_only
 from snug._lazy import graph, tf
 
 
@@ -35,11 +36,13 @@ def _otherwise(value, dtype, trainable, name):
 class Variable(_C.Variable):
     """A value that is kept and can be assigned to; an operand like a tensor."""
 
+    @default_only("variable_def import_scope", "tf.Variable")
     def __new__(cls, initial_value=None, trainable=None, validate_shape=True, caching_device=None, name=None,
                 variable_def=None, dtype=None, import_scope=None, constraint=None, synchronization=None, aggregation=None,
-                shape=None, **ignored):
+                shape=None, experimental_enable_variable_lifting=True):
         if cls is Variable and graph() is not None:
-            return graph().GraphVariable(initial_value, trainable is not False, name=name, dtype=dtype)
+            return graph().GraphVariable(initial_value, trainable, name=name, dtype=dtype, constraint=constraint, shape=shape,
+                                         validate_shape=validate_shape)
         if initial_value is None:
             raise ValueError("The `initial_value` arg to `tf.Variable` must be specified except when you are not providing"
                              " a `variable_def`. You provided neither.")
@@ -89,7 +92,12 @@ class Variable(_C.Variable):
         return self.numpy()
 
     def count_up_to(self, limit):
-        return self.assign_add(1)
+        """The value before it grows by one, as far as the limit."""
+        before = self.read_value()
+        if int(before) >= int(limit):
+            raise tf.errors.OutOfRangeError(None, None, f"Reached limit of {int(limit)}")
+        self.assign_add(1)
+        return before
 
     def __copy__(self):
         return Variable(self.read_value(), trainable=self.trainable, name=self.name[:-2])

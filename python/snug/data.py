@@ -7,6 +7,7 @@ import itertools
 import os
 
 from snug import _C, _capture, _structure
+from snug._given import default_only
 from snug._lazy import tf
 from snug._structure import LEAF
 from snug._types import BY_NAME, MakesVariable, Peek, TensorShape, TensorSpec, as_dtype
@@ -189,7 +190,12 @@ class Dataset:
 
     @staticmethod
     def random(seed=None, rerandomize_each_iteration=None, name=None):
-        made = Dataset.range(2 ** 62).map(lambda i: tf.random.uniform((), 0, 2 ** 31 - 1, dtype=tf.int32))
+        if rerandomize_each_iteration:
+            made = Dataset.range(2 ** 62).map(lambda i: tf.random.uniform((), 0, 2 ** 31 - 1, dtype=tf.int32))
+        else:
+            key = _seed(seed) & 0x7fffffffffffffff
+            made = Dataset.range(2 ** 62).map(lambda i: tf.random.stateless_uniform((), tf.stack([tf.constant(key, tf.int64), i]), 0, 2 ** 31 - 1,
+                                                                                    dtype=tf.int32))
         return made.map(lambda i: tf.cast(i, tf.int64)).repeat()
 
     @staticmethod
@@ -215,6 +221,7 @@ class Dataset:
                        (*datasets, choice_dataset), datasets[0]._shape, "_DirectedInterleaveDataset")
 
     @staticmethod
+    @default_only("rerandomize_each_iteration")
     def sample_from_datasets(datasets, weights=None, seed=None, stop_on_empty_dataset=False, rerandomize_each_iteration=None,
                              name=None):
         weights = [1.0] * len(datasets) if weights is None else [float(w) for w in weights]
@@ -320,6 +327,7 @@ class Dataset:
             return [values] * n
         return _structure.flatten_to(self._shape, values, "padding_values")
 
+    @default_only("row_splits_dtype")
     def ragged_batch(self, batch_size, drop_remainder=False, row_splits_dtype=None, name=None):
         k, dims = _count(batch_size, "batch_size"), [dims for _, dims in self._d.spec()]
         if any(d is not None and None in d[1:] for d in dims):
@@ -517,18 +525,26 @@ class Dataset:
     def ignore_errors(self, log_warning=False, name=None):
         return Dataset(lambda d, ignore: self._ignoring(), (self,), self._shape, "_IgnoreErrorsDataset")
 
+    @default_only("reader_func shard_func")
     def snapshot(self, path, compression="AUTO", reader_func=None, shard_func=None, name=None):
+        if compression not in ("AUTO", "SNAPPY", "GZIP", "NONE", "", None):
+            raise ValueError(f"compression {compression!r} is none of 'AUTO', 'GZIP', 'SNAPPY', 'NONE'")
         os.makedirs(path, exist_ok=True)
         return self.cache(os.path.join(path, "snapshot"))
 
+    @default_only("compression shard_func checkpoint_args")
     def save(self, path, compression=None, shard_func=None, checkpoint_args=None):
         from snug import _saved_data
         _saved_data.save(self, os.fspath(path))
 
     @staticmethod
+    @default_only("reader_func wait compression")
     def load(path, element_spec=None, compression=None, reader_func=None, wait=False):
         from snug import _saved_data
-        return _saved_data.load(os.fspath(path))
+        made = _saved_data.load(os.fspath(path))
+        if element_spec is not None and repr(element_spec) != repr(made.element_spec):
+            raise ValueError(f"'{path}' holds elements of {made.element_spec!r}, not of {element_spec!r}")
+        return made
 
     # --- options ----------------------------------------------------------------------------------
     def with_options(self, options, name=None):
@@ -665,14 +681,25 @@ class _Windows(Dataset):
         return _generated(made, shape, spec, "_MapDataset")
 
     def _expand(self, map_func, cycle, block, workers, word):
-        first = next(iter(_Windows(lambda: (_call(map_func, LEAF, [e]) if not isinstance(e, tuple) else map_func(*e)
-                                            for e in self._make()))), None)
+        inner = lambda e: map_func(*e) if isinstance(e, tuple) else map_func(e)
+        first = next((inner(e) for e in self._make()), None)
         if not isinstance(first, Dataset):
             raise TypeError(f"The `map_func` argument must return a `Dataset` object. Got {type(first).__name__}.")
 
         def elements():
-            for e in self._make():
-                yield from (map_func(*e) if isinstance(e, tuple) else map_func(e))._raw()
+            source = self._make()
+            open_ones = [inner(e)._raw() for e in itertools.islice(source, cycle)]
+            at = 0
+            while open_ones:
+                given = list(itertools.islice(open_ones[at], block))
+                yield from given
+                if len(given) < block:               # its place is the next one's
+                    after = next(source, None)
+                    open_ones[at:at + 1] = [] if after is None else [inner(after)._raw()]
+                    at = at if after is None else at + 1
+                else:
+                    at += 1
+                at = at % len(open_ones) if open_ones else 0
         spec = [(kind, None if dims is None else tuple(dims)) for kind, dims in first._d.spec()]
         return _generated(elements, first._shape, spec, word, flat=True)
 
@@ -727,6 +754,7 @@ class _RaggedBatches(_Windows):
 
 
 class DatasetSpec:
+    @default_only("dataset_shape")
     def __init__(self, element_spec, dataset_shape=()):
         self.element_spec = element_spec
 
@@ -860,6 +888,8 @@ class FixedLengthRecordDataset(Dataset):
 
         def records():
             for path in paths:
+                if compression_type not in _COMPRESSION or compression_type == "ZLIB":
+                    raise tf.errors.InvalidArgumentError(None, None, f"Unsupported compression_type: {compression_type}.")
                 if compression_type == "GZIP":
                     import gzip
                     with gzip.open(path) as file:

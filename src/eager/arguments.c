@@ -188,6 +188,20 @@ bool sn_fn_says(sn_fn_call *c, const char *name, const char *text) {
     return *text == 0 && (*has == 0 || *has == ' ');
 }
 
+void sn_fn_dense_only(sn_fn_call *c) {
+    if (sn_fn_flag(c, "sparse"))
+        sn_fn_refuse(c, SNUG_E_UNSUPPORTED, "sparse=True is not in Snug: results are dense");
+}
+
+void sn_fn_bad_indices_fail(sn_fn_call *c) {
+    const char *const name = "bad_indices_policy", *const policy = sn_fn_text(c, name);
+    if (*policy && !sn_fn_says(c, name, "ERROR") && !sn_fn_says(c, name, "DEFAULT"))
+        sn_fn_refuse(c, SNUG_E_UNSUPPORTED,
+                     "bad_indices_policy='%.20s' is not in Snug: an index that is out of range is "
+                     "an error",
+                     policy);
+}
+
 snug_dtype sn_fn_dtype(sn_fn_call *c, const char *name, snug_dtype otherwise) {
     const snug_argument *a = sn_fn_argument(c, name);
     snug_dtype dtype = otherwise;

@@ -88,6 +88,9 @@ sn_value sn_fn_channels_last(sn_fn_call *c, sn_value x);
 sn_value sn_fn_channels_back(sn_fn_call *c, sn_value x);
 /* Whether the text of an argument is this, case aside. */
 bool sn_fn_says(sn_fn_call *c, const char *name, const char *text);
+/* Settings that have one value here, where a function has them: another one is refused. */
+void sn_fn_dense_only(sn_fn_call *c);
+void sn_fn_bad_indices_fail(sn_fn_call *c);
 
 /* --- operands --------------------------------------------------------------------------------- */
 /* A tensor in the graph that the call appends to; f16 and bf16 as f32, i16 and u16 as i32, u32 as

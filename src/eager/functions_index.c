@@ -87,6 +87,7 @@ void sn_fn_take_along_axis(sn_fn_call *c) {
 }
 
 void sn_fn_gather_nd(sn_fn_call *c) {
+    sn_fn_bad_indices_fail(c);
     const sn_value x = sn_fn_value(c, 0), at = indices_of(c, 1);
     c->out[0] = sn_build_gather_nd(c->b, x, at, (int)sn_fn_int(c, "batch_dims"));
 }
@@ -173,11 +174,13 @@ static sn_value scatter(sn_fn_call *c, sn_value at, sn_value what, const snug_ty
 void sn_fn_scatter_nd(sn_fn_call *c) {
     const sn_value at = indices_of(c, 0), what = sn_fn_value(c, 1);
     snug_type t;
+    sn_fn_bad_indices_fail(c);
     if (sn_fn_shape(c, "shape", &t))
         c->out[0] = scatter(c, at, what, &t);
 }
 
 static void scatter_onto(sn_fn_call *c, sn_value (*join)(sn_builder *, sn_value, sn_value)) {
+    sn_fn_bad_indices_fail(c);
     const sn_value x = sn_fn_value(c, 0), at = indices_of(c, 1);
     const snug_type t = sn_fn_type(c, x);
     const sn_value what = sn_fn_value_as(c, 2, t.dtype);
@@ -499,6 +502,7 @@ void sn_fn_one_hot(sn_fn_call *c) {
                              .axis = sn_fn_given(c, "axis") ? (int)sn_fn_int(c, "axis") : -1,
                              .on = 1};
     const sn_value at = indices_of(c, 0);
+    sn_fn_dense_only(c);
     if (spec.depth < 0)
         return sn_fn_refuse(c, SNUG_E_INVALID, "depth=%lld", (long long)spec.depth);
     sn_value hot = sn_build_one_hot(c->b, at, &spec);
@@ -515,6 +519,7 @@ void sn_fn_one_hot(sn_fn_call *c) {
 /* Which classes an example has: the largest of its one-hot rows, along the axis that Keras takes.
  */
 void sn_fn_multi_hot(sn_fn_call *c) {
+    sn_fn_dense_only(c);
     const sn_value at = indices_of(c, 0);
     const int rank = sn_fn_type(c, at).rank, axis = sn_fn_axis(c, "axis", rank + 1, -1);
     const sn_one_hot spec = {.depth = sn_fn_int(c, "num_classes"),

@@ -330,6 +330,7 @@ void sn_fn_bincount(sn_fn_call *c) {
     const snug_type t = sn_fn_type(c, x);
     const snug_dtype whole = t.dtype == SNUG_I64 ? SNUG_I64 : SNUG_I32;
     int64_t most;
+    sn_fn_dense_only(c);
     const int64_t n = count_bins(c, &t, &most);
     x = sn_build_reshape(c->b, sn_build_cast(c->b, x, whole), (const int64_t[]){-1}, 1);
     sn_value weights = sn_fn_named(c, "weights");

@@ -4,6 +4,7 @@ import functools
 import types
 
 from snug import _C, _graph, _names
+from snug._given import default_only, refuse
 from snug._graph import *  # noqa: F403
 from snug._graph import (AUTO_REUSE, Graph, GraphKeys, InteractiveSession, Operation, Session, control_dependencies,  # noqa: F401
                          get_default_graph, get_default_session)
@@ -19,7 +20,6 @@ def in_graph(function):
     def call(*args, **kwargs):
         for old in _OLD.keys() & kwargs.keys():
             kwargs[_OLD[old]] = kwargs.pop(old)
-        kwargs.pop("_sentinel", None)
         return _graph.make(function, args, kwargs) if _graph.active() else function(*args, **kwargs)
     return call
 
@@ -28,12 +28,15 @@ def _dropout(x, keep_prob=None, noise_shape=None, seed=None, name=None, rate=Non
     from snug._lazy import tf
     keep = keep_prob if rate is None else 1.0 - rate
     if not isinstance(keep, _C.Tensor):
-        return tf.nn.dropout(x, 1.0 - keep)
-    return x / keep * tf.floor(keep + tf.random.uniform(tf.shape(x), dtype=x.dtype))
+        return tf.nn.dropout(x, 1.0 - keep, noise_shape=noise_shape, seed=seed)
+    drawn = tf.random.uniform(tf.shape(x) if noise_shape is None else noise_shape, dtype=x.dtype, seed=seed)
+    return x / keep * tf.floor(keep + drawn)
 
 
 def _cross_entropy(_sentinel=None, labels=None, logits=None, dim=-1, name=None, axis=None):
     from snug._lazy import tf
+    if _sentinel is not None:
+        raise ValueError("Only call `softmax_cross_entropy_with_logits` with named arguments (labels=..., logits=..., ...)")
     return tf.nn.softmax_cross_entropy_with_logits(labels, logits, dim if axis is None else axis)
 
 
@@ -127,14 +130,21 @@ def _initializers():
 
 
 # --- names that are not functions of tensors ------------------------------------------------------------
-def Variable(initial_value=None, trainable=True, *args, **kwargs):
+def Variable(initial_value=None, trainable=None, collections=None, validate_shape=True, caching_device=None, name=None, variable_def=None,
+             dtype=None, expected_shape=None, import_scope=None, constraint=None, use_resource=None, synchronization=None, aggregation=None,
+             shape=None):
+    """`collections` are those of a graph; a program that runs as it is read has none."""
+    given = dict(name=name, variable_def=variable_def, dtype=dtype, import_scope=import_scope, constraint=constraint, shape=shape,
+                 validate_shape=validate_shape)
     if _graph.active():
-        return _graph.GraphVariable(initial_value, trainable, *args, **kwargs)
+        return _graph.GraphVariable(initial_value, trainable, collections, use_resource=use_resource, **given)
+    refuse("tf.compat.v1.Variable", "collections", collections, None)
     from snug._variable import Variable
-    return Variable(initial_value, trainable, *args, **kwargs)
+    return Variable(initial_value, trainable, **given)
 
 
 def assign(ref, value, validate_shape=None, use_locking=None, name=None):
+    refuse("tf.compat.v1.assign", "validate_shape", validate_shape is not False, True)
     return ref.assign(value)
 
 
@@ -182,14 +192,29 @@ def get_seed(op_seed):
 
 
 def is_variable_initialized(variable):
-    return None
+    """An operation: whether the session that runs it has a value of the variable."""
+    if not _graph.active():
+        return _C.convert_to_tensor(True)
+    from snug._lazy import tf
+    op = _graph.Operation("IsVariableInitialized", _Initialized(variable))
+    return _graph.GraphTensor(op, 0, (), tf.bool)
+
+
+class _Initialized:
+    of_session = True
+
+    def __init__(self, variable):
+        self.variable = variable
+
+    def __call__(self, session):
+        return _C.convert_to_tensor(self.variable in session._values)
 
 
 def while_loop(cond, body, loop_vars, shape_invariants=None, parallel_iterations=10, back_prop=True, swap_memory=False, name=None,
                maximum_iterations=None, return_same_structure=False):
     """A loop of one variable gives that alone."""
     from snug import _flow
-    made = in_graph(_flow.while_loop)(cond, body, loop_vars, maximum_iterations=maximum_iterations)
+    made = in_graph(_flow.while_loop)(cond, body, loop_vars, shape_invariants, back_prop=back_prop, maximum_iterations=maximum_iterations)
     if not isinstance(made, (list, tuple)):
         return made
     return made[0] if len(made) == 1 and not return_same_structure else type(loop_vars)(made)

@@ -1,14 +1,18 @@
 """tf.compat.v1.layers over get_variable, and TensorFlow 1's initializers."""
 from snug import _graph
+from snug._given import refuse
 from snug._lazy import tf
 
 
 class _Initializer:
-    def __init__(self, *args, **kwargs):
-        self.args, self.kwargs = args, {k: v for k, v in kwargs.items() if k not in ("dtype", "seed", "verify_shape")}
+    """`make` gives the values of a shape; a dtype of the initializer's own is that of variables which name none."""
+
+    def __init__(self, dtype=None):
+        self.dtype = dtype
 
     def __call__(self, shape, dtype=None, partition_info=None):
-        return self.make(list(shape), dtype or tf.float32, *self.args, **self.kwargs)
+        refuse(type(self).__name__, "partition_info", partition_info, None)
+        return self.make(list(shape), dtype or self.dtype or tf.float32)
 
 
 class zeros_initializer(_Initializer):
@@ -22,33 +26,59 @@ class ones_initializer(_Initializer):
 
 
 class constant_initializer(_Initializer):
-    def make(self, shape, dtype, value=0.0):
-        return tf.constant(value, dtype=dtype, shape=shape)
+    def __init__(self, value=0, dtype=None, verify_shape=False):
+        super().__init__(dtype)
+        self.value, self.verify_shape = value, verify_shape
 
-
-class random_normal_initializer(_Initializer):
-    def make(self, shape, dtype, mean=0.0, stddev=1.0):
-        return tf.random.normal(shape, mean, stddev, dtype)
-
-
-class truncated_normal_initializer(_Initializer):
-    def make(self, shape, dtype, mean=0.0, stddev=1.0):
-        return tf.random.truncated_normal(shape, mean, stddev, dtype)
-
-
-class random_uniform_initializer(_Initializer):
-    def make(self, shape, dtype, minval=0.0, maxval=1.0):
-        return tf.random.uniform(shape, minval, maxval, dtype)
-
-
-class glorot_uniform_initializer(_Initializer):
     def make(self, shape, dtype):
-        return _graph._glorot(shape, dtype)
+        made = tf.constant(self.value, dtype=dtype)
+        if self.verify_shape and list(made.shape) != shape:
+            raise TypeError(f"Expected Tensor's shape: {tuple(shape)}, got {tuple(made.shape)}.")
+        return tf.constant(self.value, dtype=dtype, shape=shape)
 
 
-class glorot_normal_initializer(_Initializer):
+class _Drawn(_Initializer):
+    def __init__(self, first, second, seed, dtype):
+        super().__init__(dtype)
+        self.first, self.second, self.seed = first, 1.0 if second is None else second, seed
+
+
+class random_normal_initializer(_Drawn):
+    def __init__(self, mean=0.0, stddev=1.0, seed=None, dtype=None):
+        super().__init__(mean, stddev, seed, dtype)
+
     def make(self, shape, dtype):
-        return tf.random.truncated_normal(shape, 0.0, (2.0 / (shape[0] + shape[-1])) ** 0.5, dtype)
+        return tf.random.normal(shape, self.first, self.second, dtype, self.seed)
+
+
+class truncated_normal_initializer(random_normal_initializer):
+    def make(self, shape, dtype):
+        return tf.random.truncated_normal(shape, self.first, self.second, dtype, self.seed)
+
+
+class random_uniform_initializer(_Drawn):
+    def __init__(self, minval=0, maxval=None, seed=None, dtype=None):
+        super().__init__(minval, maxval, seed, dtype)
+
+    def make(self, shape, dtype):
+        return tf.random.uniform(shape, self.first, self.second, dtype, self.seed)
+
+
+class _Glorot(_Initializer):
+    def __init__(self, seed=None, dtype=None):
+        super().__init__(dtype)
+        self.seed = seed
+
+
+class glorot_uniform_initializer(_Glorot):
+    def make(self, shape, dtype):
+        return _graph._glorot(shape, dtype, self.seed)
+
+
+class glorot_normal_initializer(_Glorot):
+    def make(self, shape, dtype):
+        deviation = (2.0 / sum(_graph._fans(shape))) ** 0.5
+        return tf.random.truncated_normal(shape, 0.0, deviation / 0.87962566103423978, dtype, self.seed)
 
 
 def _named(name, default):
@@ -109,7 +139,9 @@ def average_pooling2d(inputs, pool_size, strides, padding="valid", data_format="
 
 
 def flatten(inputs, name=None, data_format="channels_last"):
-    n = 1
+    n, rank = 1, inputs.shape.rank
+    if _layout(data_format) == "NCHW" and rank > 2:
+        inputs = tf.transpose(inputs, [0, *range(2, rank), 1])
     for d in inputs.shape[1:]:
         n *= d
     return tf.reshape(inputs, [-1, n])
@@ -117,5 +149,5 @@ def flatten(inputs, name=None, data_format="channels_last"):
 
 def dropout(inputs, rate=0.5, noise_shape=None, seed=None, training=False, name=None):
     if isinstance(training, _graph.Symbolic):
-        return _graph.cond(training, lambda: tf.nn.dropout(inputs, rate), lambda: tf.identity(inputs))
-    return tf.nn.dropout(inputs, rate) if training else tf.identity(inputs)
+        return _graph.cond(training, lambda: tf.nn.dropout(inputs, rate, noise_shape, seed), lambda: tf.identity(inputs))
+    return tf.nn.dropout(inputs, rate, noise_shape, seed) if training else tf.identity(inputs)

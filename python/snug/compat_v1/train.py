@@ -1,8 +1,9 @@
 """tf.compat.v1.train: optimizers over graphs, decays, the global step."""
 import os
 
-from snug import _C, _archives, _graph
+from snug import _C, _archives, _graph, _train
 from snug._files import _whole
+from snug._given import default_only
 from snug._lazy import tf
 
 
@@ -53,6 +54,8 @@ class _Update:
         step = self.optimizer.step_of(session)
         for g, v in zip(grads, self.variables):
             self.optimizer.update(session, v, g, tf.cast(rate, v.dtype) if _C.is_tensor(rate) else rate, step)
+            if v.constraint is not None:
+                session._variable(v).assign(v.constraint(session._variable(v).read_value()))
         if self.global_step is not None:
             session._variable(self.global_step).assign_add(tf.constant(1, dtype=self.global_step.dtype))
 
@@ -140,8 +143,9 @@ def get_global_step(graph=None):
 
 def create_global_step(graph=None):
     import numpy as np
-    step = _graph.GraphVariable(np.zeros((), np.int64), trainable=False, name="global_step")
-    _graph.add_to_collection(_graph.GraphKeys.GLOBAL_STEP, step)
+    with (graph or _graph.get_default_graph()).as_default():
+        step = _graph.GraphVariable(np.zeros((), np.int64), trainable=False, name="global_step")
+        _graph.add_to_collection(_graph.GraphKeys.GLOBAL_STEP, step)
     return step
 
 
@@ -177,7 +181,10 @@ def inverse_time_decay(learning_rate, global_step, decay_steps, decay_rate, stai
 def polynomial_decay(learning_rate, global_step, decay_steps, end_learning_rate=0.0001, power=1.0, cycle=False,
                      name="PolynomialDecay"):
     def rate(step):
-        share = tf.minimum(tf.cast(step, tf.float32), float(decay_steps)) / float(decay_steps)
+        step, last = tf.cast(step, tf.float32), float(decay_steps)
+        if cycle:
+            last = last * tf.maximum(tf.math.ceil(step / last), 1.0)
+        share = tf.minimum(step, last) / last
         return (learning_rate - end_learning_rate) * tf.pow(1.0 - share, power) + end_learning_rate
     return _of_step(rate, global_step, name)
 
@@ -192,21 +199,35 @@ def piecewise_constant(x, boundaries, values, name="PiecewiseConstant"):
 
 
 class Saver:
-    """Variables of a session in one .npz file beside the path."""
+    """Variables of a session in one .npz file beside the path, and the file `checkpoint` that says which are there."""
 
-    def __init__(self, var_list=None, **ignored):
+    @default_only("reshape sharded keep_checkpoint_every_n_hours saver_def builder defer_build write_version filename", "tf.compat.v1.train.Saver")
+    def __init__(self, var_list=None, reshape=False, sharded=False, max_to_keep=5, keep_checkpoint_every_n_hours=10000.0, name=None,
+                 restore_sequentially=False, saver_def=None, builder=None, defer_build=False, allow_empty=False, write_version=2,
+                 pad_step_number=False, save_relative_paths=False, filename=None):
         found = var_list if var_list is not None else _graph.global_variables()
         self.variables = found if isinstance(found, dict) else {v.op.name: v for v in found}
+        if not self.variables and not allow_empty:
+            raise ValueError("No variables to save")
+        self._most, self._padded, self.last_checkpoints = max_to_keep, pad_step_number, []
 
-    def save(self, sess, save_path, global_step=None, **ignored):
+    def save(self, sess, save_path, global_step=None, latest_filename=None, meta_graph_suffix="meta", write_meta_graph=True, write_state=True,
+             strip_default_attrs=False, save_debug_info=False):
         import numpy as np
         if global_step is not None:
             step = sess.run(global_step) if isinstance(global_step, _graph.Symbolic) else global_step
-            save_path = f"{save_path}-{int(step)}"
+            save_path = f"{save_path}-{int(step):08d}" if self._padded else f"{save_path}-{int(step)}"
         os.makedirs(os.path.dirname(save_path) or ".", exist_ok=True)
         values = dict(zip(self.variables, sess.run(list(self.variables.values()))))
         with _whole(save_path + ".npz") as part, open(part, "wb") as file:
             np.savez(file, **values)
+        if write_state:
+            self.last_checkpoints = [p for p in self.last_checkpoints if p != save_path] + [save_path]
+            while self._most and len(self.last_checkpoints) > self._most:
+                gone = self.last_checkpoints.pop(0) + ".npz"
+                if os.path.exists(gone):
+                    os.unlink(gone)
+            _train._write_state(save_path, self.last_checkpoints, latest_filename)
         return save_path
 
     def restore(self, sess, save_path):

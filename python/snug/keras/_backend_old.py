@@ -124,7 +124,10 @@ def in_top_k(predictions, targets, k):
 
 
 def batch_normalization(x, mean, var, beta, gamma, axis=-1, epsilon=1e-3):
-    """The axis says nothing: what is given is broadcast."""
+    """Means and their like of one axis lie along the one that is named; others are broadcast as they are."""
+    rank, last = len(x.shape), axis in (-1, len(x.shape) - 1)
+    along = lambda v: v if v is None or last or len(v.shape) != 1 else tf.reshape(v, [-1 if k == axis % rank else 1 for k in range(rank)])
+    mean, var, beta, gamma = (along(v) for v in (mean, var, beta, gamma))
     return tf.nn.batch_normalization(x, mean, var, beta, gamma, epsilon)
 
 

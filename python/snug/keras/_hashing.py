@@ -1,5 +1,6 @@
 """Hashing and HashedCrossing: values to bins by TensorFlow's hash of their texts."""
 from snug import _dataops
+from snug._given import default_only
 from snug._lazy import tf
 from snug.keras._layer import Layer
 from snug.keras._symbolic import KerasTensor, Node
@@ -10,23 +11,26 @@ _MODES = ("int", "one_hot", "multi_hot", "count")
 class _Hashed(Layer):
     _keras_module = "keras.layers"
 
-    def __init__(self, num_bins, output_mode="int", sparse=False, **kwargs):
-        kwargs.pop("dtype", None)
+    @default_only("sparse")
+    def __init__(self, num_bins, output_mode="int", sparse=False, dtype=None, **kwargs):
         super().__init__(**kwargs)
         if num_bins is None or num_bins <= 0:
             raise ValueError(f"The `num_bins` for `{type(self).__name__}` cannot be `None` or non-positive values. Received:"
                              f" num_bins={num_bins}.")
         if output_mode not in _MODES:
             raise ValueError(f"Invalid value for argument `output_mode`. Expected one of {_MODES}. Received: output_mode={output_mode}")
-        self.num_bins, self.output_mode, self.built = num_bins, output_mode, True
+        name = getattr(dtype, "name", dtype) or ("int64" if output_mode == "int" else "float32")
+        if output_mode == "int" and name not in ("int32", "int64"):
+            raise ValueError(f'When `output_mode="int"`, `dtype` should be an integer type, "int32" or "int64". Received: dtype={dtype}')
+        self.num_bins, self.output_mode, self.built, self._kind = num_bins, output_mode, True, name
 
-    def __call__(self, inputs, **ignored):
+    def __call__(self, inputs, training=None, mask=None):
         first = inputs[0] if isinstance(inputs, (list, tuple)) and inputs else inputs
         return self._symbolic_call((inputs,), {}) if isinstance(first, KerasTensor) else self.call(inputs)
 
     def _symbolic_call(self, args, kwargs):
         first = args[0][0] if isinstance(args[0], (list, tuple)) else args[0]
-        outputs = KerasTensor(self.compute_output_shape(tuple(first.shape)), "int64" if self.output_mode == "int" else "float32")
+        outputs = KerasTensor(self.compute_output_shape(tuple(first.shape)), self._kind)
         self._nodes.append(Node(self, args, kwargs, outputs))
         return outputs
 
@@ -34,6 +38,9 @@ class _Hashed(Layer):
         return tuple(input_shape) if self.output_mode == "int" else (*input_shape[:-1], self.num_bins)
 
     def _written(self, bins):
+        return tf.cast(self._in_mode(bins), self._kind)
+
+    def _in_mode(self, bins):
         if self.output_mode == "int":
             return bins
         if self.output_mode == "one_hot":
@@ -47,7 +54,7 @@ class _Hashed(Layer):
         return values if values.dtype == tf.string else tf.as_string(tf.cast(values, "int64") if values.dtype.is_floating else values)
 
     def get_config(self):
-        return {**super().get_config(), "num_bins": self.num_bins, "output_mode": self.output_mode}
+        return {**super().get_config(), "num_bins": self.num_bins, "output_mode": self.output_mode, "dtype": self._kind}
 
 
 class Hashing(_Hashed):
@@ -80,7 +87,7 @@ class HashedCrossing(_Hashed):
         if output_mode not in ("int", "one_hot"):
             raise ValueError(f"Invalid value for argument `output_mode`. Expected one of ('int', 'one_hot'). Received:"
                              f" output_mode={output_mode}")
-        super().__init__(num_bins, output_mode, sparse, name=name, **kwargs)
+        super().__init__(num_bins, output_mode, sparse, dtype, name=name, **kwargs)
 
     def call(self, inputs):
         if not isinstance(inputs, (list, tuple)) or len(inputs) < 2:

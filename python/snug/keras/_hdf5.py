@@ -15,6 +15,8 @@ import math
 import os
 import struct
 
+from snug._given import as_array
+
 UNDEFINED = (1 << 64) - 1
 MAGIC = b"\x89HDF\r\n\x1a\n"
 LEAF, INNER = 4, 16               # half of the names in a leaf, half of the children of a tree node
@@ -169,8 +171,7 @@ class Array:
         return made.reshape(self.shape)
 
     def __array__(self, dtype=None, copy=None):
-        made = self.read()
-        return made if dtype is None else made.astype(dtype)
+        return as_array(self.read(), dtype, copy)
 
 
 class Found(collections.abc.Mapping):

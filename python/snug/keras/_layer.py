@@ -24,7 +24,7 @@ class InputSpec:
                  name=None, optional=False):
         self.dtype, self.shape, self.max_ndim, self.min_ndim = dtype, shape, max_ndim, min_ndim
         self.ndim = len(shape) if shape is not None else ndim
-        self.axes, self.name = axes or {}, name
+        self.axes, self.name, self.optional, self.allow_last_axis_squeeze = axes or {}, name, optional, allow_last_axis_squeeze
 
 
 def _check_spec(layer, specs, inputs):
@@ -257,7 +257,7 @@ class Layer:
         return total
 
     def add_weight(self, shape=None, initializer=None, dtype=None, trainable=True, autocast=True, regularizer=None, constraint=None,
-                   aggregation="none", overwrite_with_gradient=False, name=None, **ignored):
+                   aggregation="none", overwrite_with_gradient=False, name=None):
         from snug.keras import constraints, initializers
         self._ready()
         if isinstance(shape, str):
@@ -271,6 +271,7 @@ class Layer:
         value = initializer(shape, dtype=dtype) if callable(initializer) else _C.convert_to_tensor(initializer, dtype=dtype)
         v = KerasVariable(value, trainable=trainable and self._trainable, name=f"{self.name}/{name or auto_name('variable')}")
         v._may_train, v._above = bool(trainable), self._path_above()
+        v.overwrite_with_gradient = bool(overwrite_with_gradient)
         v.regularizer, v.constraint = regularizers.get(regularizer), constraints.get(constraint)
         if not any(v is o for o in self._own):
             self._own.append(v)

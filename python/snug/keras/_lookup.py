@@ -3,6 +3,7 @@ are whole numbers (or counts), which are. A table is made by adapt(), or given a
 import re
 
 from snug import _C
+from snug._given import default_only
 from snug._lazy import tf
 from snug.keras import _symbolic
 from snug.keras._layer import Layer
@@ -177,7 +178,7 @@ class _Lookup(Layer):
             out[:, :len(self._idf)] *= self._idf
         return tf.constant(out.reshape(ids.shape[:-1] + (size,)) if ids.ndim else out[0])
 
-    def __call__(self, inputs, **ignored):
+    def __call__(self, inputs, training=None, mask=None):
         if hasattr(inputs, "_slot"):
             from snug.keras import _captured
             return _captured.looked_up(self, inputs)
@@ -226,6 +227,7 @@ class _Lookup(Layer):
 
 
 class StringLookup(_Lookup):
+    @default_only("sparse encoding", "StringLookup")
     def __init__(self, max_tokens=None, num_oov_indices=1, mask_token=None, oov_token="[UNK]", vocabulary=None, idf_weights=None,
                  invert=False, output_mode="int", pad_to_max_tokens=False, sparse=False, encoding="utf-8", name=None, **kwargs):
         super().__init__(max_tokens, num_oov_indices, mask_token, oov_token, vocabulary, idf_weights, invert, output_mode,
@@ -233,6 +235,7 @@ class StringLookup(_Lookup):
 
 
 class IntegerLookup(_Lookup):
+    @default_only("sparse vocabulary_dtype", "IntegerLookup")
     def __init__(self, max_tokens=None, num_oov_indices=1, mask_token=None, oov_token=-1, vocabulary=None, vocabulary_dtype="int64",
                  idf_weights=None, invert=False, output_mode="int", sparse=False, pad_to_max_tokens=False, name=None, **kwargs):
         super().__init__(max_tokens, num_oov_indices, mask_token, oov_token, vocabulary, idf_weights, invert, output_mode,
@@ -245,6 +248,7 @@ class IntegerLookup(_Lookup):
 class TextVectorization(_Lookup):
     """Lines of text as rows of word numbers, or counts of words."""
 
+    @default_only("sparse encoding", "TextVectorization")
     def __init__(self, max_tokens=None, standardize="lower_and_strip_punctuation", split="whitespace", ngrams=None, output_mode="int",
                  output_sequence_length=None, pad_to_max_tokens=False, vocabulary=None, idf_weights=None, sparse=False, ragged=False,
                  encoding="utf-8", name=None, **kwargs):

@@ -32,7 +32,7 @@ def circle(y_true, y_pred, ref_labels=None, ref_embeddings=None, remove_diagonal
 
 class CTC(Loss):
     def __init__(self, reduction="sum_over_batch_size", name="ctc", dtype=None):
-        super().__init__(name=name, reduction=reduction)
+        super().__init__(name=name, reduction=reduction, dtype=dtype)
 
     def call(self, y_true, y_pred):
         return ctc(y_true, y_pred)
@@ -40,7 +40,7 @@ class CTC(Loss):
 
 class Circle(Loss):
     def __init__(self, gamma=80.0, margin=0.4, remove_diagonal=True, reduction="sum_over_batch_size", name="circle", dtype=None):
-        super().__init__(name=name, reduction=reduction)
+        super().__init__(name=name, reduction=reduction, dtype=dtype)
         self.gamma, self.margin, self.remove_diagonal = gamma, margin, remove_diagonal
 
     def call(self, y_true, y_pred, ref_labels=None, ref_embeddings=None):

@@ -3,6 +3,7 @@ import collections
 import json
 
 from snug import _C, _nest
+from snug._given import default_only
 from snug.keras import _layer, _operations, _serial, _symbolic
 from snug.keras._layer import Layer
 from snug.keras._names import auto_name, snake
@@ -77,19 +78,27 @@ class Model(Trainer, Layer):
     def to_json(self, **kwargs):
         return json.dumps(_serial.serialize_keras_object(self), **kwargs)
 
-    def save_weights(self, filepath, overwrite=True, max_shard_size=None, **ignored):
+    @default_only("max_shard_size")
+    def save_weights(self, filepath, overwrite=True, max_shard_size=None):
         from snug.keras import _saving
         _saving.save_weights(self, filepath, overwrite)
 
-    def load_weights(self, filepath, skip_mismatch=False, by_name=False, **ignored):
+    @default_only("objects_to_skip")
+    def load_weights(self, filepath, skip_mismatch=False, *, by_name=None, objects_to_skip=None):
+        """by_name: of an .h5 file as Keras 2 wrote them, the layers that have names of this model's, and no others."""
         from snug.keras import _saving
-        _saving.load_weights(self, filepath, skip_mismatch)
+        _saving.load_weights(self, filepath, skip_mismatch, by_name)
 
-    def save(self, filepath, overwrite=True, include_optimizer=True, **ignored):
+    @default_only("zipped")
+    def save(self, filepath, overwrite=True, zipped=None, *, include_optimizer=True, save_format=None):
         from snug.keras import _saving
+        if save_format and not str(filepath).endswith((".h5", ".hdf5", ".keras")):
+            raise ValueError("The `save_format` argument is deprecated in Keras 3. Please remove this argument and pass a file path with either"
+                             f" `.keras` or `.h5` extension.Received: save_format={save_format}")
         _saving.save_model(self, filepath, overwrite, include_optimizer)
 
-    def export(self, filepath, format="tf_saved_model", verbose=True, **ignored):
+    @default_only("input_signature")
+    def export(self, filepath, format="tf_saved_model", verbose=True, input_signature=None):
         from snug import _saved
         if format != "tf_saved_model":
             raise NotImplementedError(f"Model.export(format={format!r}) is not in Snug; there is 'tf_saved_model', in Snug's own form")
@@ -171,7 +180,7 @@ def _alone(made):
 class Functional(Model):
     _any_size = False         # whether its inputs' extents are only those of the first batch
 
-    def __init__(self, inputs=None, outputs=None, name=None, trainable=True, **kwargs):
+    def __init__(self, inputs=None, outputs=None, name=None, trainable=True):
         Layer.__init__(self, name=name or auto_name("functional" if type(self) in (Functional, Model) else snake(type(self).__name__)),
                        trainable=True)
         flat = _nest.flatten(inputs)
@@ -448,7 +457,8 @@ class Sequential(Model):
         layer = self._stack.pop()
         self._layers.remove(layer)
         self.__dict__["_functional"] = None
-        self._try_build()
+        if rebuild:
+            self._try_build()
         return layer
 
     def _try_build(self):
@@ -564,8 +574,11 @@ def model_from_config(config, custom_objects=None):
     return model
 
 
+@default_only("input_tensors call_function recursive")
 def clone_model(model, input_tensors=None, clone_function=None, call_function=None, recursive=False):
-    if clone_function is not None and isinstance(model, Sequential):
+    if clone_function is not None and not isinstance(model, Sequential):
+        return _clone_graph(model, clone_function)
+    if clone_function is not None:
         new = Sequential(name=model.name)
         for layer in model._stack:
             new.add(layer if type(layer).__name__ == "InputLayer" else clone_function(layer))
@@ -573,10 +586,30 @@ def clone_model(model, input_tensors=None, clone_function=None, call_function=No
     return _serial.copy_of(model)
 
 
+def _clone_graph(model, clone_function):
+    """The calls of a functional model again, each layer once as the function makes it."""
+    if not isinstance(model, Functional):
+        raise ValueError(f"Expected `model` argument to be a functional `Model` instance, but got a subclassed model instead: {model}")
+    from snug.keras import layers as kl
+    made, clones = {}, {}
+    for t in model._flat_inputs:
+        made[id(t)] = kl.Input(batch_shape=t.shape, dtype=t.dtype, name=t._keras_history[0].operation.name)
+    again = lambda x: _symbolic._map(lambda t: made.get(id(t), t), x)
+    for node in model._graph:
+        operation = node.operation
+        if isinstance(operation, kl.InputLayer):
+            continue
+        if isinstance(operation, Layer) and id(operation) not in clones:
+            clones[id(operation)] = clone_function(operation)
+        outputs = clones.get(id(operation), operation)(*again(list(node.args)), **again(dict(node.kwargs)))
+        made.update((id(old), new) for old, new in zip(_nest.flatten(node.outputs), _nest.flatten(outputs)))
+    return Functional(again(model._inputs_struct), again(model._outputs_struct), name=model.name)
+
+
 def load_model(filepath, custom_objects=None, compile=True, safe_mode=True):
     from snug.keras import _saving
     return _saving.load_model(filepath, custom_objects, compile, safe_mode)
 
 
-def save_model(model, filepath, overwrite=True, include_optimizer=True, **ignored):
-    model.save(filepath, overwrite, include_optimizer)
+def save_model(model, filepath, overwrite=True, zipped=None, *, include_optimizer=True, save_format=None):
+    model.save(filepath, overwrite, zipped, include_optimizer=include_optimizer, save_format=save_format)

@@ -1,5 +1,6 @@
 """keras.ops.image: what the table has under these names, and what is made of tf.image."""
 from snug import _C
+from snug._given import default_only
 from snug._lazy import tf
 
 
@@ -27,6 +28,7 @@ def _two(value):
     return (value, value) if isinstance(value, int) else tuple(value)
 
 
+@default_only("fill_mode", "keras.ops.image.resize")
 def resize(images, size, interpolation="bilinear", antialias=False, crop_to_aspect_ratio=False, pad_to_aspect_ratio=False,
            fill_mode="constant", fill_value=0.0, data_format=None):
     _last(data_format)

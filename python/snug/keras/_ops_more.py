@@ -2,6 +2,7 @@
 import math
 
 from snug import _C
+from snug._given import default_only
 from snug._lazy import tf
 
 
@@ -181,6 +182,7 @@ def unique(x, sorted=True, return_index=False, return_inverse=False, return_coun
     return (tf.constant(found), *asked) if asked else tf.constant(found)
 
 
+@default_only("excluded signature", "keras.ops.vectorize")
 def vectorize(pyfunc, *, excluded=None, signature=None):
     def call(*args):
         return tf.vectorized_map(lambda parts: pyfunc(*parts), args) if len(args) > 1 else tf.vectorized_map(pyfunc, args[0])
@@ -390,6 +392,7 @@ def logdet(x):
     return tf.linalg.slogdet(x)[1]
 
 
+@default_only("rcond", "keras.ops.lstsq")
 def lstsq(a, b, rcond=None):
     vector = len(b.shape) == 1
     made = tf.linalg.lstsq(a, b[:, None] if vector else b)

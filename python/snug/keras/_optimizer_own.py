@@ -3,6 +3,7 @@ import re
 import warnings
 
 from snug import _C, _function
+from snug._given import default_only
 from snug._lazy import tf
 from snug.keras import _serial
 from snug.keras._names import auto_name, snake
@@ -117,6 +118,7 @@ class Optimizer:
             self.built, self._own = False, []
             raise
 
+    @default_only("layout")
     def add_variable(self, shape, initializer="zeros", dtype=None, aggregation="none", layout=None, name=None):
         from snug.keras import initializers
         made = initializers.get(initializer)(tuple(shape), dtype=dtype or "float32")
@@ -154,7 +156,7 @@ class Optimizer:
         scale = self.loss_scale_factor
         return grads if scale is None else [None if g is None else divided(g, scale) for g in grads]
 
-    def apply_gradients(self, grads_and_vars, **ignored):
+    def apply_gradients(self, grads_and_vars, name=None, skip_gradients_aggregation=False):
         pairs = list(grads_and_vars)
         return self.apply([g for g, _ in pairs], [v for _, v in pairs])
 
@@ -225,7 +227,7 @@ class Optimizer:
         for v, average in self._averages() or ():
             v.assign(average)
 
-    def minimize(self, loss, var_list, tape=None, **ignored):
+    def minimize(self, loss, var_list, tape=None, name=None):
         from snug._tape import GradientTape
         if callable(loss) and not _C.is_tensor(loss):
             with GradientTape() as tape:

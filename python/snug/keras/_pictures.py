@@ -2,6 +2,7 @@
 import functools
 
 from snug import _C
+from snug._given import default_only
 from snug._lazy import tf
 
 _CHANNELS = {"rgb": 3, "rgba": 4, "grayscale": 1}
@@ -134,7 +135,8 @@ def _crop(image, size):
     return image[top:top + crop_h, left:left + crop_w]
 
 
-def smart_resize(x, size, interpolation="bilinear", data_format="channels_last", **ignored):
+@default_only("backend_module")
+def smart_resize(x, size, interpolation="bilinear", data_format="channels_last", backend_module=None):
     """Resized without a change of aspect: what is too long is cut off on both sides."""
     if len(size) != 2:
         raise ValueError(f"Expected `size` to be a tuple of 2 integers, but got: {size}.")
@@ -157,6 +159,10 @@ def load_img(path, color_mode="rgb", target_size=None, interpolation="nearest", 
     """An array of bytes; Keras gives a PIL picture, which img_to_array takes as this."""
     channels = 1 if grayscale else _CHANNELS[color_mode]
     image = tf.io.decode_image(tf.io.read_file(str(path)), channels=channels, expand_animations=False)
+    if target_size is not None and keep_aspect_ratio:
+        (h, w), (high, wide) = image.shape[:2], target_size
+        ch, cw = min(h, w * high // wide), min(w, h * wide // high)
+        image = tf.image.crop_to_bounding_box(image, (h - ch) // 2, (w - cw) // 2, ch, cw)
     if target_size is not None and tuple(image.shape[:2]) != tuple(target_size):
         image = tf.cast(tf.round(tf.cast(tf.image.resize(image, target_size, method=interpolation), tf.float32)), tf.uint8)
     return image.numpy()
@@ -181,8 +187,8 @@ def _picture_class():
         width = property(lambda self: self.shape[1])
         height = property(lambda self: self.shape[0])
 
-        def save(self, path, format=None, **ignored):
-            save_img(path, self if self.ndim == 3 else self[..., None], file_format=format, scale=False)
+        def save(self, path, format=None, quality=None):
+            save_img(path, self if self.ndim == 3 else self[..., None], file_format=format, scale=False, quality=quality)
 
         def show(self, title=None):
             print(f"a picture of {self.shape}; Snug does not open windows")
@@ -203,9 +209,13 @@ def array_to_img(x, data_format=None, scale=True, dtype=None):
     return (x[..., 0] if x.shape[-1] == 1 else x).view(_picture_class())
 
 
-def save_img(path, x, data_format=None, file_format=None, scale=True, **ignored):
+def save_img(path, x, data_format=None, file_format=None, scale=True, quality=None):
+    """quality: of JPEG, whose pictures PIL writes with 75 of 100 where nothing is said."""
     import numpy as np
     image = np.asarray(array_to_img(x, data_format, scale))
     image = image if image.ndim == 3 else image[..., None]
-    encode = tf.io.encode_jpeg if str(path).lower().endswith((".jpg", ".jpeg")) or file_format == "jpeg" else tf.io.encode_png
-    tf.io.write_file(str(path), encode(image))
+    if file_format is not None and str(file_format).lower() not in ("jpeg", "jpg", "png"):
+        raise NotImplementedError(f"save_img(file_format={file_format!r}) is not in Snug; there are 'jpeg' and 'png'")
+    kind = str(file_format or os.path.splitext(str(path))[1].lstrip(".")).lower()
+    jpeg = kind in ("jpeg", "jpg")
+    tf.io.write_file(str(path), tf.io.encode_jpeg(image, quality=75 if quality is None else int(quality)) if jpeg else tf.io.encode_png(image))

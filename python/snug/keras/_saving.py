@@ -242,17 +242,19 @@ def _arrays_of(path, kind, model):
     yield arrays
 
 
-def load_weights(model, path, skip_mismatch=False):
+def load_weights(model, path, skip_mismatch=False, by_name=None):
     if not model.built and not model.weights:
         raise ValueError("You are loading weights into a model that has not yet been built. Try building the model first by calling it on"
                          " some data or by using `build()`.")
     from snug.keras import _hdf5
     kind, path = _kind(path), str(path)
+    if by_name is not None and (path.endswith(".weights.h5") or not path.endswith((".h5", ".hdf5"))):
+        raise ValueError(f"`by_name` only supports loading legacy '.h5' or '.hdf5' files. Received: {path}")
     if not os.path.exists(path):
         raise FileNotFoundError(f"No such file: '{path}'")
     if kind == "h5":
         with _hdf5.opened(path) as tree:
-            return _load_tree(model, tree, path, skip_mismatch)
+            return _load_tree(model, tree, path, skip_mismatch, by_name)
     with _arrays_of(path, kind, model) as arrays:
         names = _names(model)
         found = names if all(n in arrays for n in names) else arrays.names
@@ -261,7 +263,7 @@ def load_weights(model, path, skip_mismatch=False):
         assign_all([(v, arrays[n]) for v, n in zip(model.weights, found)], path, skip_mismatch)
 
 
-def _load_tree(model, tree, path, skip_mismatch=False):
+def _load_tree(model, tree, path, skip_mismatch=False, by_name=None):
     """Weights of an HDF5 file, as Keras 3 or Keras 2 writes them."""
     from snug.keras import _hdf5, _whole_h5
     if isinstance(tree, _hdf5.Found):
@@ -270,7 +272,9 @@ def _load_tree(model, tree, path, skip_mismatch=False):
     if not isinstance(older, _hdf5.Found):
         raise ValueError(f"'{path}': it has no group of weights; give what save or save_weights wrote")
     if "layer_names" in older.attributes or "layer_names0" in older.attributes:        # of a whole model, or weights as Keras 2 wrote them
-        return _whole_h5.load_weights(model, older, path, skip_mismatch)
+        return (_whole_h5.load_by_name if by_name else _whole_h5.load_weights)(model, older, path, skip_mismatch)
+    if by_name:
+        raise ValueError(f"'{path}' names no layers: load_weights(by_name=True) reads what Keras 2 wrote, or save of a whole model as .h5")
     _load_groups(model, tree, path, skip_mismatch)
 
 

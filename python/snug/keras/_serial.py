@@ -8,6 +8,7 @@ import contextvars
 import importlib
 import sys
 
+from snug._given import default_only
 from snug import _C
 
 _registered = {}
@@ -218,7 +219,8 @@ def _class_of(config, custom):
     return given if isinstance(given, type) else find_class(name, custom)
 
 
-def deserialize_keras_object(config, custom_objects=None, safe_mode=True, **ignored):
+@default_only("module_objects")
+def deserialize_keras_object(config, custom_objects=None, safe_mode=True, module_objects=None):
     with trusting(not safe_mode), custom_object_scope(custom_objects) if custom_objects else contextlib.nullcontext():
         return _deserialized(config, custom_objects)
 
@@ -298,7 +300,10 @@ def register_keras_serializable(package="Custom", name=None):
 
 
 def get_registered_object(name, custom_objects=None, module_objects=None):
-    return _registered.get(name)
+    for known in (custom_objects, _registered, module_objects):
+        if known and name in known:
+            return known[name]
+    return None
 
 
 def get_registered_name(obj):

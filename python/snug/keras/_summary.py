@@ -55,7 +55,7 @@ def _count(variables):
     return total
 
 
-def _connected(model, layer):
+def _connected(layer):
     names = []
     for node in layer._nodes:
         for t in node.inputs:
@@ -105,7 +105,7 @@ def _rows_of(model, layer, chain, expand_nested, show_trainable, level=0):
         params = "0 (unbuilt)" if not layer.weights else params
     kind = layer.class_name if isinstance(layer, Operation) else type(layer).__name__
     row = [f"{front}{layer.name} ({kind})", _shape(layer), params]
-    row += [] if chain else [_connected(model, layer)]
+    row += [] if chain else [_connected(layer)]
     row += ["-" if not layer.weights else "Y" if layer.trainable else "N"] if show_trainable else []
     rows = [row]
     for inner in getattr(layer, "layers", ()) if expand_nested else ():

@@ -3,6 +3,7 @@ import math
 from collections.abc import Mapping
 
 from snug import _C, _nest, errors
+from snug._given import default_only
 from snug._types import MakesVariable, Peek, TensorShape, as_dtype
 from snug.keras._names import auto_name
 
@@ -11,7 +12,8 @@ class KerasTensor:
     """A tensor of which only shape and dtype are known; `_keras_history` says which call makes it."""
     __array_priority__ = 200
 
-    def __init__(self, shape, dtype="float32", sparse=False, record_history=True, name=None):
+    @default_only("sparse ragged", "KerasTensor")
+    def __init__(self, shape, dtype="float32", sparse=False, ragged=False, record_history=True, name=None):
         self._shape = tuple(shape)
         self._dtype = as_dtype(dtype)
         self.name = name or auto_name("keras_tensor")

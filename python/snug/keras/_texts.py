@@ -2,6 +2,7 @@
 as the label."""
 import os
 
+from snug._given import refuse
 from snug._lazy import tf
 from snug.keras import _pictures
 
@@ -10,6 +11,8 @@ def text_dataset_from_directory(directory, labels="inferred", label_mode="int", 
                                 shuffle=True, seed=None, validation_split=None, subset=None, follow_links=False, format=None,
                                 verbose=True):
     """As Keras has it: with the same seed the same files are in the same part."""
+    refuse("text_dataset_from_directory", "format", None if format == "tf" else format, None)
+
     def text(path):
         read = tf.io.read_file(path)
         return read if max_length is None else tf.strings.substr(read, 0, max_length)

@@ -28,7 +28,7 @@ class Trainer:
         losses.check(loss)
         names = getattr(self, "output_names", None)
         made = _compiled.CompileLoss(loss, loss_weights, names)
-        self.__dict__.update(optimizer=optimizers.get(optimizer), loss=loss, run_eagerly=bool(run_eagerly), compiled=True,
+        self.__dict__.update(optimizer=optimizers.get(optimizer), loss=loss, run_eagerly=bool(run_eagerly), compiled=True, steps_per_execution=steps_per_execution,
                              _loss_tracker=km.Mean(name="loss"), _compile_loss=made, _functions={}, stop_training=False)
         if metrics is not None or weighted_metrics is not None:      # else those of the last time stay, as in Keras
             self.__dict__["_compile_metrics"] = _compiled.CompileMetrics(metrics, weighted_metrics, made)
@@ -68,7 +68,7 @@ class Trainer:
         return {"optimizer": _serial.serialize_keras_object(self.optimizer), "loss": _serial.to_config(self.loss),
                 "loss_weights": _serial.to_config(self._compile_loss.weights), "metrics": _serial.to_config(told.given if told else None),
                 "weighted_metrics": _serial.to_config(told.weighted if told else None), "run_eagerly": self.run_eagerly,
-                "steps_per_execution": 1, "jit_compile": False}
+                "steps_per_execution": self.steps_per_execution, "jit_compile": False}
 
     def compile_from_config(self, config):
         from snug.keras import _serial
@@ -146,13 +146,19 @@ class Trainer:
         return made
 
     def make_train_function(self, force=False):
-        return self._function("train_step")
+        return self._made_anew("train_step", force)
 
     def make_test_function(self, force=False):
-        return self._function("test_step")
+        return self._made_anew("test_step", force)
 
     def make_predict_function(self, force=False):
-        return self._function("predict_step")
+        return self._made_anew("predict_step", force)
+
+    def _made_anew(self, name, force):
+        known = self.__dict__.setdefault("_functions", {})
+        for key in [k for k in known if force and k[0] == name]:
+            del known[key]
+        return self._function(name)
 
     def _step(self, name, data, any_size=False):
         """One batch; metrics are read by the host only when they are shown."""
@@ -252,11 +258,11 @@ class Trainer:
         parts = data if isinstance(data, (tuple, list)) and not hasattr(data, "element_spec") else (data,)
         parts = (tuple(parts) + (None, None))[:3]
         found = self.evaluate(parts[0], parts[1], sample_weight=parts[2], batch_size=batch_size, steps=steps, verbose=0,
-                              callbacks=runner, return_dict=True, _within_fit=True)
+                              callbacks=runner, return_dict=True)
         return found
 
     def evaluate(self, x=None, y=None, batch_size=None, verbose="auto", sample_weight=None, steps=None, callbacks=None,
-                 return_dict=False, _within_fit=False, **old):
+                 return_dict=False, **old):
         from snug.keras import callbacks as kc
         _refuse("evaluate", old)
         self._require_compiled()
@@ -319,7 +325,7 @@ class Trainer:
         logs = self._logs(self._step(step, data))
         return logs if return_dict else self._in_order(logs)
 
-    def train_on_batch(self, x, y=None, sample_weight=None, class_weight=None, return_dict=False, reset_metrics=False):
+    def train_on_batch(self, x, y=None, sample_weight=None, class_weight=None, return_dict=False):
         self._require_compiled()
         data = tuple(_data._convert(_data._as_arrays(v)) for v in (x, y, sample_weight))
         if class_weight:

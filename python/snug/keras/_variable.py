@@ -9,7 +9,7 @@ class KerasVariable(Variable):
     _above = ""         # names of the layers around its own
     _path = None        # where it is told
 
-    def __new__(cls, initializer=None, shape=None, dtype=None, trainable=True, autocast=True, aggregation="none", name=None, **ignored):
+    def __new__(cls, initializer=None, shape=None, dtype=None, trainable=True, autocast=True, aggregation="none", synchronization="auto", name=None):
         value = initializer
         if dtype in ("int", "float"):
             from snug.keras import config

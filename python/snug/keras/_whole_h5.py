@@ -120,6 +120,31 @@ def load_weights(model, tree, path, skip_mismatch=False):
     return assign_all(pairs, path, skip_mismatch)
 
 
+def load_by_name(model, tree, path, skip_mismatch=False):
+    """Of the group that lists layers, those that the model has by name; others stay as they are."""
+    import warnings
+    pairs = []
+    for k, name in enumerate(_names(tree, "layer_names", path)):
+        arrays = _arrays(_member(tree, name, path), path)
+        for layer in [layer for layer in model.layers if layer.name == name]:
+            variables = _weights(layer)
+            if len(arrays) == len(variables):
+                pairs += zip(variables, arrays)
+            elif skip_mismatch:
+                warnings.warn(f"Skipping loading of weights for layer #{k} (named {name}) due to mismatch in number of weights. Layer expects"
+                              f" {len(variables)} weight(s). Received {len(arrays)} saved weight(s)", stacklevel=2)
+            else:
+                raise ValueError(f"Weight count mismatch for layer #{k} (named {name}). Layer expects {len(variables)} weight(s). Received"
+                                 f" {len(arrays)} saved weight(s)")
+    own = _arrays(_member(tree, "top_level_model_weights", path), path) if "top_level_model_weights" in tree else []
+    if len(own) == len(model._own):
+        pairs += zip(model._own, own)
+    elif not skip_mismatch:
+        raise ValueError(f"Weight count mismatch for top-level weights of model. Model expects {len(model._own)} top-level weight(s). Received"
+                         f" {len(own)} saved top-level weight(s)")
+    return assign_all(pairs, path, skip_mismatch)
+
+
 def load(path, custom_objects=None, compile=True, safe_mode=True):
     with _hdf5.opened(path) as tree, damaged(path), _serial.custom_object_scope(custom_objects), _serial.trusting(not safe_mode):
         text = getattr(tree, "attributes", {}).get("model_config")

@@ -4,6 +4,7 @@ import os
 import sys
 import time
 
+from snug._given import default_only
 from snug import _C
 from snug._files import Copies
 from snug._types import as_dtype
@@ -330,7 +331,7 @@ class EarlyStopping(_Monitor):
 
 
 class ReduceLROnPlateau(_Monitor):
-    def __init__(self, monitor="val_loss", factor=0.1, patience=10, verbose=0, mode="auto", min_delta=1e-4, cooldown=0, min_lr=0.0, **kw):
+    def __init__(self, monitor="val_loss", factor=0.1, patience=10, verbose=0, mode="auto", min_delta=1e-4, cooldown=0, min_lr=0.0):
         if factor >= 1.0:
             raise ValueError(f"ReduceLROnPlateau does not support a factor >= 1.0. Received factor={factor}")
         self._setup(monitor, mode, min_delta)
@@ -365,7 +366,7 @@ class ReduceLROnPlateau(_Monitor):
 
 class ModelCheckpoint(_Monitor):
     def __init__(self, filepath, monitor="val_loss", verbose=0, save_best_only=False, save_weights_only=False, mode="auto",
-                 save_freq="epoch", initial_value_threshold=None, **kw):
+                 save_freq="epoch", initial_value_threshold=None):
         self._setup(monitor, mode)
         self.filepath, self.verbose, self.save_best_only, self.save_weights_only = str(filepath), verbose, save_best_only, save_weights_only
         self.save_freq, self.best = save_freq, initial_value_threshold
@@ -451,6 +452,7 @@ class BackupAndRestore(Callback):
     """The model, its optimizer, the epoch and where randomness stands in one file of a folder: a fit that was interrupted goes on, to the bit, where
     it stood at the end of an epoch."""
 
+    @default_only("double_checkpoint", "BackupAndRestore")
     def __init__(self, backup_dir, save_freq="epoch", double_checkpoint=False, delete_checkpoint=True):
         if not backup_dir:
             raise ValueError("Empty `backup_dir` argument passed")
@@ -554,7 +556,7 @@ class TensorBoard(Callback):
     _said = []
 
     def __init__(self, log_dir="logs", histogram_freq=0, write_graph=True, write_images=False, write_steps_per_second=False,
-                 update_freq="epoch", profile_batch=0, embeddings_freq=0, embeddings_metadata=None, **ignored):
+                 update_freq="epoch", profile_batch=0, embeddings_freq=0, embeddings_metadata=None):
         self.log_dir, self.histogram_freq, self.update_freq = str(log_dir), histogram_freq, update_freq
         if not self._said:
             self._said.append(True)

@@ -126,7 +126,7 @@ def _shuffled(draw, x, y):
     return x[order], y[order]
 
 
-def _imdb(path="imdb.npz", num_words=None, skip_top=0, maxlen=None, seed=113, start_char=1, oov_char=2, index_from=3, **ignored):
+def _imdb(path="imdb.npz", num_words=None, skip_top=0, maxlen=None, seed=113, start_char=1, oov_char=2, index_from=3):
     import numpy as np
     f, draw = _arrays("imdb", path), np.random.RandomState(seed)
     train = _shuffled(draw, f["x_train"], f["y_train"])
@@ -153,7 +153,7 @@ def _word_index(name):
 
 
 def _housing(name):
-    def load_data(path=None, test_split=0.2, seed=113, version="large", **ignored):
+    def load_data(path=None, test_split=0.2, seed=113, version="large"):
         import numpy as np
         if version not in ("small", "large"):
             raise ValueError(f"Argument `version` must be one of 'small', 'large'. Received: version={version}")

@@ -59,7 +59,7 @@ class _Known(Initializer):
             self.__dict__["_drawn"] = int(_seed.generator().randint(1, 10 ** 9))
         return self._drawn
 
-    def __call__(self, shape, dtype=None, **ignored):
+    def __call__(self, shape, dtype=None):
         shape = tuple(int(d) for d in shape)
         return self._tensor(shape, as_dtype(dtype or "float32"))
 

@@ -8,6 +8,7 @@ import warnings
 from snug import _C, _nest, errors
 from snug._lazy import tf as _tf
 from snug._threads import aside
+from snug._given import default_only
 from snug.keras import _layer, _serial, _signatures, _symbolic, activations, backend
 from snug.keras._layer import InputSpec, Layer
 from snug.keras._names import auto_name
@@ -703,8 +704,9 @@ def __dir__():
 class InputLayer(Layer):
     _keras_module = "keras.layers"
 
+    @default_only("sparse ragged input_tensor optional", "keras.Input")
     def __init__(self, shape=None, batch_size=None, dtype=None, sparse=None, ragged=None, batch_shape=None, input_tensor=None,
-                 optional=False, name=None, input_shape=None, batch_input_shape=None, **ignored):
+                 optional=False, name=None, input_shape=None, batch_input_shape=None):
         shape = shape if shape is not None else input_shape
         batch_shape = batch_shape or batch_input_shape
         if batch_shape is None:
@@ -736,7 +738,8 @@ class InputLayer(Layer):
 def Input(shape=None, batch_size=None, dtype=None, sparse=None, ragged=None, batch_shape=None, name=None, tensor=None,
           optional=False):
     """A symbolic tensor to begin a functional model with."""
-    return InputLayer(shape=shape, batch_size=batch_size, dtype=dtype, batch_shape=batch_shape, name=name).output
+    return InputLayer(shape=shape, batch_size=batch_size, dtype=dtype, sparse=sparse, ragged=ragged, batch_shape=batch_shape, input_tensor=tensor,
+                      optional=optional, name=name).output
 
 
 # --- Python's own ---------------------------------------------------------------------------------------
@@ -947,6 +950,7 @@ class TFSMLayer(Layer):
     """A model that Model.export wrote, as a layer."""
     _keras_module = "keras.layers"
 
+    @default_only("call_training_endpoint", "TFSMLayer")
     def __init__(self, filepath, call_endpoint="serve", call_training_endpoint=None, trainable=True, name=None, dtype=None):
         from snug import _saved
         super().__init__(trainable=trainable, name=name, dtype=dtype)

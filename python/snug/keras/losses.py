@@ -56,7 +56,10 @@ class Loss:
     _keras_module = "keras.losses"
 
     def __init__(self, name=None, reduction="sum_over_batch_size", dtype=None):
+        from snug.keras import backend
         self.name = name or snake(type(self).__name__)
+        if dtype is not None and getattr(dtype, "compute_dtype", getattr(dtype, "name", dtype)) != backend.floatx():
+            raise NotImplementedError(f"{type(self).__name__}(dtype={dtype!r}) is not in Snug: losses are of the float type, {backend.floatx()}")
         if reduction not in ("sum_over_batch_size", "sum", "none", None, "auto", "mean", "mean_with_sample_weight"):
             raise ValueError(f"Invalid value for argument `reduction`. Received: reduction={reduction}")
         self.reduction = "none" if reduction is None else "sum_over_batch_size" if reduction in ("auto", "mean") else reduction
@@ -163,7 +166,7 @@ class _Built(Loss):
         values = _serial.bind(type(self).__name__, cls._signature, args, kwargs)
         if kwargs:
             raise TypeError(f"{type(self).__name__}.__init__() got an unexpected keyword argument '{next(iter(kwargs))}'")
-        super().__init__(name=name or {"huber": "huber_loss"}.get(cls._function, cls._function), reduction=values.pop("reduction", "sum_over_batch_size"))
+        super().__init__(name=name or {"huber": "huber_loss"}.get(cls._function, cls._function), reduction=values.pop("reduction", "sum_over_batch_size"), dtype=dtype)
         self._settings = values
         self._engine_text = _text(cls._function, values)
         for key, value in values.items():
@@ -208,7 +211,7 @@ class LossFunctionWrapper(Loss):
     """A function (y_true, y_pred) as a loss."""
 
     def __init__(self, fn, reduction="sum_over_batch_size", name=None, dtype=None, **kwargs):
-        super().__init__(name=name or getattr(fn, "__name__", "loss"), reduction=reduction)
+        super().__init__(name=name or getattr(fn, "__name__", "loss"), reduction=reduction, dtype=dtype)
         self.fn, self._kwargs = fn, kwargs
 
     def call(self, y_true, y_pred):

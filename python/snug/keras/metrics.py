@@ -145,10 +145,10 @@ class Metric:
 
     weights = non_trainable_variables = variables
 
-    def add_weight(self, shape=(), initializer=None, dtype=None, name=None, **ignored):
+    def add_weight(self, shape=(), initializer=None, dtype=None, name=None):
         from snug.keras import initializers
-        if isinstance(shape, str):
-            name, shape = shape, ignored.pop("shape", ())
+        if isinstance(shape, str):          # as Keras 2 had it: the name first
+            name, shape = shape, ()
         initial = initializers.get(initializer or "zeros")
         v = KerasVariable(initial(tuple(shape), dtype=as_dtype(dtype) if dtype else self._dtype), trainable=False,
                           name=f"{self._name}/{name or 'variable'}")
@@ -350,29 +350,35 @@ def _make_function(name):
     from snug.keras import losses
     if name in losses._FUNCTIONS or name in losses._ALIASES:
         return getattr(losses, name)
-
-    def function(y_true, y_pred, **settings):
-        y_true, y_pred = _C.convert_to_tensor(y_true), _C.convert_to_tensor(y_pred)
-        if name == "binary_accuracy":
-            hit = tf.equal(tf.cast(y_true, y_pred.dtype), tf.cast(y_pred > settings.get("threshold", 0.5), y_pred.dtype))
-            return tf.cast(hit, "float32")
-        if name == "categorical_accuracy":
-            return tf.cast(tf.equal(tf.argmax(y_true, -1), tf.argmax(y_pred, -1)), "float32")
-        if name == "sparse_categorical_accuracy":
-            if len(y_true.shape) == len(y_pred.shape) and y_true.shape[-1] == 1:
-                y_true = tf.squeeze(y_true, -1)
-            return tf.cast(tf.equal(tf.cast(y_true, "int64"), tf.argmax(y_pred, -1)), "float32")
-        raise AttributeError(f"keras.metrics.{name} is not in Snug")
-    function.__name__ = name
-    return function
+    return _ACCURACIES[name]
 
 
-_ACCURACIES = ("binary_accuracy", "categorical_accuracy", "sparse_categorical_accuracy")
+def binary_accuracy(y_true, y_pred, threshold=0.5):
+    y_true, y_pred = _C.convert_to_tensor(y_true), _C.convert_to_tensor(y_pred)
+    return tf.cast(tf.equal(tf.cast(y_true, y_pred.dtype), tf.cast(y_pred > threshold, y_pred.dtype)), "float32")
+
+
+def categorical_accuracy(y_true, y_pred):
+    return tf.cast(tf.equal(tf.argmax(_C.convert_to_tensor(y_true), -1), tf.argmax(_C.convert_to_tensor(y_pred), -1)), "float32")
+
+
+def sparse_categorical_accuracy(y_true, y_pred):
+    y_true, y_pred = _C.convert_to_tensor(y_true), _C.convert_to_tensor(y_pred)
+    if len(y_true.shape) == len(y_pred.shape) and y_true.shape[-1] == 1:
+        y_true = tf.squeeze(y_true, -1)
+    return tf.cast(tf.equal(tf.cast(y_true, "int64"), tf.argmax(y_pred, -1)), "float32")
+
+
+_ACCURACIES = {f.__name__: f for f in (binary_accuracy, categorical_accuracy, sparse_categorical_accuracy)}
 
 
 def sparse_top_k_categorical_accuracy(y_true, y_pred, k=5, from_sorted_ids=False):
     """Whether the label is among the k best."""
     y_pred = tf.convert_to_tensor(y_pred)
+    if from_sorted_ids:
+        y_true = tf.reshape(y_true, list(y_pred.shape[:-1]) + [1])
+        hit = tf.equal(tf.cast(y_pred[..., :k], "int64"), tf.cast(y_true, "int64"))
+        return tf.cast(tf.reduce_any(hit, -1), y_pred.dtype if y_pred.dtype.is_floating else "float32")
     labels, shape = tf.cast(tf.reshape(y_true, (-1,)), "int32"), list(y_pred.shape[:-1])
     hit = tf.math.in_top_k(labels, tf.reshape(y_pred, (-1, y_pred.shape[-1])), k)
     return tf.reshape(tf.cast(hit, y_pred.dtype), shape)

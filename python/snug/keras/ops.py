@@ -1,6 +1,7 @@
 """keras.ops: functions of the table under Keras' names; on symbolic tensors a call is a node of the graph."""
 import sys
 
+from snug._given import default_only
 from snug import _C
 from snug.keras import _symbolic
 
@@ -75,6 +76,7 @@ def convert_to_numpy(x):
     return np.asarray(x)
 
 
+@default_only("sparse ragged", "keras.ops.convert_to_tensor")
 def convert_to_tensor(x, dtype=None, sparse=None, ragged=None):
     from snug._lazy import tf
     t = _C.convert_to_tensor(x) if dtype is None else None

@@ -3,6 +3,7 @@ import struct
 import types as _types
 
 from snug import _C, _function, _train
+from snug._given import as_array
 from snug._lazy import tf
 from snug._types import Peek
 from snug.keras import _serial, _signatures, schedules
@@ -50,7 +51,7 @@ class _Rate:
 
     def __array__(self, dtype=None, copy=None):
         import numpy as np
-        return np.asarray(self.numpy(), dtype=dtype or "float32")
+        return as_array(np.asarray(self.numpy()), dtype or "float32", copy)
 
     def read_value(self):
         _look()
@@ -114,7 +115,7 @@ class _Steps:
 
     def __array__(self, dtype=None, copy=None):
         import numpy as np
-        return np.asarray(int(self), dtype=dtype or "int64")
+        return as_array(np.asarray(int(self)), dtype or "int64", copy)
 
     __hash__ = object.__hash__
     read_value = lambda self: tf.constant(int(self), dtype="int64")

@@ -7,7 +7,7 @@ from snug._types import Peek
 class SeedGenerator:
     """Seeds, each another one. A trace, which must draw anew at each call and is only recorded once, draws from the recorder."""
 
-    def __init__(self, seed=None, name=None, **kwargs):
+    def __init__(self, seed=None, name=None):
         self.seed, self._count = seed, 0
 
     def next(self, ordered=True):

@@ -4,9 +4,9 @@ from snug.keras._serial import (CustomObjectScope, custom_object_scope, deserial
                                 get_registered_name, get_registered_object, register_keras_serializable, serialize_keras_object)
 
 
-def save_weights(model, filepath, overwrite=True, **ignored):
-    model.save_weights(filepath, overwrite)
+def save_weights(model, filepath, overwrite=True, max_shard_size=None):
+    model.save_weights(filepath, overwrite, max_shard_size)
 
 
-def load_weights(model, filepath, skip_mismatch=False, **ignored):
-    model.load_weights(filepath, skip_mismatch)
+def load_weights(model, filepath, skip_mismatch=False, *, by_name=None, objects_to_skip=None):
+    model.load_weights(filepath, skip_mismatch, by_name=by_name, objects_to_skip=objects_to_skip)

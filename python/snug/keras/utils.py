@@ -3,6 +3,7 @@ import sys
 import time
 import warnings
 
+from snug._given import default_only
 from snug import _C
 from snug._files import _whole
 from snug.keras._data import Stream  # noqa: F401
@@ -265,7 +266,8 @@ def device(name):
     return tf.device(name)
 
 
-def name_scope(name, **ignored):
+@default_only("override_parent", "keras.name_scope")
+def name_scope(name, caller=None, deduplicate=True, override_parent=None):
     from snug._lazy import tf
     return tf.name_scope(name)
 

@@ -1,5 +1,6 @@
 """keras.preprocessing.image: load_img, img_to_array and ImageDataGenerator, which works in NumPy, picture by picture; layers and
 image_dataset_from_directory do the same in C."""
+from snug._given import default_only
 import os
 
 from snug.keras._pictures import array_to_img, img_to_array, load_img, save_img, smart_resize  # noqa: F401
@@ -114,6 +115,7 @@ class DirectoryIterator(Iterator):
 class ImageDataGenerator:
     """Pictures changed at random, in batches."""
 
+    @default_only("zca_epsilon interpolation_order", "ImageDataGenerator")
     def __init__(self, featurewise_center=False, samplewise_center=False, featurewise_std_normalization=False,
                  samplewise_std_normalization=False, zca_whitening=False, zca_epsilon=1e-6, rotation_range=0, width_shift_range=0.0,
                  height_shift_range=0.0, brightness_range=None, shear_range=0.0, zoom_range=0.0, channel_shift_range=0.0,
@@ -122,6 +124,9 @@ class ImageDataGenerator:
         if zca_whitening or brightness_range is not None:
             raise NotImplementedError("zca_whitening and brightness_range are not in Snug's ImageDataGenerator; keras.layers."
                                       "RandomBrightness is")
+        if data_format not in (None, "channels_last") or dtype not in (None, "float32"):
+            raise NotImplementedError(f"ImageDataGenerator(data_format={data_format!r}, dtype={dtype!r}) is not in Snug: pictures are float32, with"
+                                      " their channels last")
         if validation_split and not 0 < validation_split < 1:
             raise ValueError(f"`validation_split` must be strictly between 0 and 1. Received: {validation_split}")
         self.featurewise_center, self.samplewise_center = featurewise_center, samplewise_center
@@ -133,15 +138,19 @@ class ImageDataGenerator:
         self.preprocessing_function, self.validation_split = preprocessing_function, validation_split
         self.mean = self.std = None
 
+    @default_only("save_to_dir save_prefix save_format ignore_class_split")
     def flow(self, x, y=None, batch_size=32, shuffle=True, sample_weight=None, seed=None, save_to_dir=None, save_prefix="",
              save_format="png", ignore_class_split=False, subset=None):
         return NumpyArrayIterator(x, y, self, batch_size, shuffle, sample_weight, seed, subset)
 
+    @default_only("save_to_dir save_prefix save_format follow_links keep_aspect_ratio")
     def flow_from_directory(self, directory, target_size=(256, 256), color_mode="rgb", classes=None, class_mode="categorical",
-                            batch_size=32, shuffle=True, seed=None, subset=None, interpolation="nearest", **ignored):
+                            batch_size=32, shuffle=True, seed=None, save_to_dir=None, save_prefix="", save_format="png", follow_links=False,
+                            subset=None, interpolation="nearest", keep_aspect_ratio=False):
         return DirectoryIterator(directory, self, target_size, color_mode, classes, class_mode, batch_size, shuffle, seed, subset,
                                  interpolation)
 
+    @default_only("augment rounds")
     def fit(self, x, augment=False, rounds=1, seed=None):
         import numpy as np
         x = np.asarray(x, "float32")
