@@ -59,6 +59,9 @@ class StringTensor:
     @staticmethod
     def _is_text(value):
         kind = getattr(getattr(value, "dtype", None), "kind", None)
+        if kind == "O" and not hasattr(value, "flat"):          # a column of a table
+            import numpy as np
+            value = np.asarray(value)
         return kind in ("U", "S") or (kind == "O" and value.size > 0 and isinstance(value.flat[0], (bytes, str)))
 
     @classmethod

@@ -819,13 +819,10 @@ def _of_parts(tensors, slices, word):
 
 
 def _value(part):
-    """An array or tensor; lists become one."""
-    if hasattr(part, "shape") and hasattr(part, "dtype"):
-        return part
-    if hasattr(part, "__array__"):
-        import numpy as np
-        return np.asarray(part)
-    return tf.convert_to_tensor(part)
+    """An array or tensor; lists and other libraries' data become one."""
+    from snug import _arrays
+    part = _arrays.of(part)
+    return part if hasattr(part, "shape") and hasattr(part, "dtype") else tf.convert_to_tensor(part)
 
 
 def _generated(make, shape, spec, word, size=UNKNOWN_CARDINALITY, flat=False):

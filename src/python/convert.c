@@ -270,11 +270,7 @@ int py_put_array(const Py_buffer *from, int from_dtype, snug_dtype dtype, void *
 static int array_type(const Py_buffer *b, int dtype, snug_type *type, int *from) {
     *from = py_array_dtype(b->format, b->itemsize);
     if (*from < 0 || (*from >= SNUG_N_DTYPES && dtype == PY_ANY)) {
-        if (strcmp(b->format, "O") == 0)
-            PyErr_SetString(PyExc_ValueError, "Failed to convert a NumPy array to a Tensor"
-                                              " (Unsupported object type).");
-        else
-            py_error("UnimplementedError", "Snug has no tensors of elements '%s'", b->format);
+        py_error("UnimplementedError", "Snug has no tensors of elements '%s'", b->format);
         return -1;
     }
     if (b->ndim > SNUG_MAX_RANK) {
@@ -301,6 +297,21 @@ static snug_status copy_array(const Py_buffer *b, int from, const snug_type *typ
     return status;
 }
 
+/* An array of objects that are numbers. */
+static snug_tensor *convert_objects(PyObject *o, int dtype) {
+    PyObject *module = PyImport_ImportModule("snug._arrays");
+    PyObject *made = module ? PyObject_CallMethod(module, "numbers", "O", o) : NULL;
+    snug_tensor *t = NULL;
+    if (made == o)
+        PyErr_SetString(PyExc_ValueError,
+                        "Failed to convert a NumPy array to a Tensor (Unsupported object type).");
+    else if (made)
+        t = py_convert(made, dtype, PY_MUST);
+    Py_XDECREF(made);
+    Py_XDECREF(module);
+    return t;
+}
+
 static snug_tensor *convert_array(PyObject *o, int dtype) {
     Py_buffer b;
     snug_error err;
@@ -309,6 +320,10 @@ static snug_tensor *convert_array(PyObject *o, int dtype) {
     int from;
     if (PyObject_GetBuffer(o, &b, PyBUF_FULL_RO) < 0)
         return NULL;
+    if (b.format && strcmp(b.format, "O") == 0) {
+        PyBuffer_Release(&b);
+        return convert_objects(o, dtype);
+    }
     if (array_type(&b, dtype, &type, &from) == 0 &&
         copy_array(&b, from, &type, &t, &err) != SNUG_OK)
         py_raise(&err);

@@ -1,7 +1,7 @@
 """Batches for fit, evaluate and predict: from arrays, tensors, generators, PyDatasets and anything that can be iterated."""
 import math
 
-from snug import _C, _nest
+from snug import _C, _arrays, _nest
 
 
 def _is_arrays(x):
@@ -9,17 +9,20 @@ def _is_arrays(x):
     return bool(flat) and all(hasattr(a, "shape") and hasattr(a, "__getitem__") and not hasattr(a, "element_spec") for a in flat)
 
 
-def _as_arrays(x):
-    """Lists of numbers become arrays; structures stay."""
+def _as_arrays(x, columns=True):
+    """Lists of numbers and other libraries' data become arrays; structures stay. A column of a table is one feature of each row, as in Keras."""
     import numpy as np
-    if x is None or hasattr(x, "shape"):
-        return x.numpy() if isinstance(x, _C.Variable) else x
+    if isinstance(x, _C.Variable):
+        return x.numpy()
+    if not isinstance(x, (dict, list, tuple)):
+        made = _arrays.of(x)
+        return made[:, None] if columns and _arrays.is_frame(x) and made.ndim == 1 else made
     if isinstance(x, dict):
-        return {k: _as_arrays(v) for k, v in x.items()}
+        return {k: _as_arrays(v, columns) for k, v in x.items()}
     if isinstance(x, (list, tuple)):
         if x and all(hasattr(a, "shape") and len(a.shape) for a in x):
-            return type(x)(_as_arrays(a) for a in x)
-        return np.asarray(x)
+            return type(x)(_as_arrays(a, columns) for a in x)
+        return _arrays.of(np.asarray(x))
     return x
 
 
@@ -235,15 +238,19 @@ def _convert(value):
     return _nest.map_structure(one, value) if _nest.is_nested(value) else one(value)
 
 
+def whole(x, y, sample_weight):
+    """One batch that is given as such, as tensors."""
+    return tuple(_convert(_as_arrays(v, columns)) for v, columns in ((x, True), (y, True), (sample_weight, False)))
+
+
 def source(x, y=None, sample_weight=None, batch_size=None, shuffle=False, steps=None):
     """The batches of whatever was given."""
     if x is None:
         raise ValueError("`x` is missing")
-    x = _as_arrays(x) if isinstance(x, (list, tuple)) and y is not None else x
-    if isinstance(x, (list, tuple)) and not _is_arrays(x):
+    if isinstance(x, (list, tuple, dict)) or not hasattr(x, "__next__"):
         x = _as_arrays(x)
     if _is_arrays(x):
-        return Arrays(x, _as_arrays(y), _as_arrays(sample_weight), batch_size, shuffle)
+        return Arrays(x, _as_arrays(y), _as_arrays(sample_weight, columns=False), batch_size, shuffle)
     if y is not None:
         raise ValueError("If `x` is a generator or a dataset, `y` must not be given; it comes with `x`.")
     return Stream(x, steps)

@@ -2,7 +2,7 @@
 are whole numbers (or counts), which are. A table is made by adapt(), or given as a vocabulary."""
 import re
 
-from snug import _C
+from snug import _C, _arrays
 from snug._given import default_only
 from snug._lazy import tf
 from snug.keras import _symbolic
@@ -21,6 +21,7 @@ def _array(inputs):
         return inputs._array
     if _C.is_tensor(inputs):
         return inputs.numpy()
+    inputs = _arrays.of(inputs)
     a = np.asarray(inputs)
     return StringTensor(inputs)._array if a.dtype.kind in "UOS" else a
 

@@ -180,7 +180,7 @@ class Trainer:
         _refuse("fit", old)
         self._require_compiled()
         if validation_split and validation_data is None:
-            x, y, sample_weight = _data._as_arrays(x), _data._as_arrays(y), _data._as_arrays(sample_weight)
+            x, y, sample_weight = _data._as_arrays(x), _data._as_arrays(y), _data._as_arrays(sample_weight, columns=False)
             (x, y, sample_weight), validation_data = _data.train_validation_split(x, y, sample_weight, validation_split)
         batches = _data.source(x, y, sample_weight, batch_size, shuffle, steps_per_epoch)
         steps = steps_per_epoch or batches.steps
@@ -327,14 +327,14 @@ class Trainer:
 
     def train_on_batch(self, x, y=None, sample_weight=None, class_weight=None, return_dict=False):
         self._require_compiled()
-        data = tuple(_data._convert(_data._as_arrays(v)) for v in (x, y, sample_weight))
+        data = _data.whole(x, y, sample_weight)
         if class_weight:
             data = _weigh_classes(data, class_weight)
         return self._on_batch("train_step", data, return_dict)
 
     def test_on_batch(self, x, y=None, sample_weight=None, return_dict=False):
         self._require_compiled()
-        return self._on_batch("test_step", tuple(_data._convert(_data._as_arrays(v)) for v in (x, y, sample_weight)), return_dict)
+        return self._on_batch("test_step", _data.whole(x, y, sample_weight), return_dict)
 
     def predict_on_batch(self, x):
         result = self._step("predict_step", (_data._convert(_data._as_arrays(x)), None, None))
@@ -438,13 +438,15 @@ def _groups(collected, shape):
 def _weigh_classes(data, class_weight):
     import numpy as np
     x, y, w = data
+    if y is None or _nest.is_nested(y):
+        raise ValueError("`class_weight` is only supported for `Model`s with a single output.")
+    if w is not None:
+        raise ValueError("You cannot `class_weight` and `sample_weight` at the same time.")
     labels = np.asarray(y)
     if labels.ndim > 1 and labels.shape[-1] > 1:
         labels = labels.argmax(-1)
     labels = labels.reshape(labels.shape[0], -1)[:, 0].astype("int64")
     weights = np.asarray([class_weight.get(int(c), 1.0) for c in labels], dtype="float32")
-    if w is not None:
-        weights = weights * np.asarray(w)
     return x, y, _C.convert_to_tensor(weights)
 
 
