@@ -4,7 +4,7 @@ In a trace these ask for values: there is a trace for each answer, or the functi
 from collections import namedtuple
 
 from snug import _C, _function, _nest
-from snug._given import default_only, refuse
+from snug._given import default_only
 from snug._lazy import graph, tf
 from snug._types import Peek
 
@@ -113,8 +113,6 @@ def _as_told(result, kinds):
     if _nest.is_nested(kinds):
         _nest.assert_same_structure(result, kinds, check_types=False)
         return _nest.pack_sequence_as(kinds, [_as_told(r, k) for r, k in zip(_nest.flatten(result), _nest.flatten(kinds))])
-    if isinstance(kinds, tf.RaggedTensorSpec):
-        refuse("tf.map_fn", "fn_output_signature", kinds, None)
     want, shape = tf.as_dtype(getattr(kinds, "dtype", kinds)), getattr(kinds, "shape", None)
     made = tf.convert_to_tensor(result) if _C.is_tensor(result) else tf.convert_to_tensor(result, dtype=want)
     if made.dtype != want:

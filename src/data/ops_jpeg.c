@@ -37,24 +37,29 @@ snug_status sn_data_jpeg_shape(sn_data_call *c, snug_error *err) {
     char name[SN_ORIGIN_TEXT];
     sn_picture_source s;
     int64_t shape[3];
-    const snug_type type = {SNUG_I32, 1, {3}};
+    snug_type type = {SNUG_I32, 1, {3}};
+    SNUG_TRY(sn_data_dtype(c->op, "output_type", &type.dtype, err));
     SNUG_TRY(source_of(c, name, &s, err));
     SNUG_TRY(sn_jpeg_shape(&s, shape, err));
     SNUG_TRY(snug_datum_create(c->engine, &type, &c->out[0], err));
-    for (int i = 0; i < 3; i++)
+    if (type.dtype == SNUG_I64)
+        memcpy(c->out[0].data, shape, sizeof shape);
+    for (int i = 0; i < 3 && type.dtype == SNUG_I32; i++)
         ((int32_t *)c->out[0].data)[i] = (int32_t)shape[i];
     c->n_out = 1;
     return SNUG_OK;
 }
 
-snug_status sn_spec_three_i32(const snug_data_op *op, const snug_spec *in, snug_spec *out,
-                              snug_error *err) {
-    (void)op;
+snug_status sn_spec_three(const snug_data_op *op, const snug_spec *in, snug_spec *out,
+                          snug_error *err) {
     (void)in;
-    (void)err;
     out->n = 1;
     out->type[0] = (snug_type){SNUG_I32, 1, {3}};
-    return SNUG_OK;
+    SNUG_TRY(sn_data_dtype(op, "output_type", &out->type[0].dtype, err));
+    return out->type[0].dtype == SNUG_I32 || out->type[0].dtype == SNUG_I64
+               ? SNUG_OK
+               : sn_fail(err, SNUG_E_INVALID,
+                         "tf.io.extract_jpeg_shape: output_type is int32 or int64");
 }
 
 /* --- a part ----------------------------------------------------------------------------------- */

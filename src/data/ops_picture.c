@@ -104,10 +104,20 @@ static snug_status decode_with(sn_data_call *c, sn_picture_read read, const sn_p
     return SNUG_OK;
 }
 
+static snug_status whole_jpeg_only(const sn_data_call *c, snug_error *err) {
+    const double part = sn_data_number(c->op, "acceptable_fraction");
+    return part == 1 ? SNUG_OK
+                     : sn_fail(err, SNUG_E_UNSUPPORTED,
+                               "tf.io.decode_jpeg: acceptable_fraction=%g is not in Snug; there is "
+                               "try_recover_truncated=True",
+                               part);
+}
+
 snug_status sn_data_decode_jpeg(sn_data_call *c, snug_error *err) {
     const int64_t channels = sn_data_int(c->op, "channels"), ratio = sn_data_int(c->op, "ratio");
     const snug_text dct = sn_data_text(c->op, "dct_method");
     SNUG_TRY(check_channels(c, channels, "0, 1, 3 and 4", err));
+    SNUG_TRY(whole_jpeg_only(c, err));
     if (ratio != 1 && ratio != 2 && ratio != 4 && ratio != 8)
         return sn_fail(err, SNUG_E_INVALID,
                        "tf.io.decode_jpeg: ratio=%lld; there are 1, 2, 4 and 8", (long long)ratio);

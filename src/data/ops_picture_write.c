@@ -74,7 +74,40 @@ static snug_status write_jpeg(const sn_data_call *c, sn_growing *to, snug_error 
                          to, err);
 }
 
+/* format says how many channels there are, 0 where it says nothing; what a file could say besides
+ * its pixels is not written. */
+static snug_status check_format(const sn_data_call *c, snug_error *err) {
+    static const struct {
+        const char *name;
+        int64_t channels;
+    } known[] = {{"", 0}, {"grayscale", 1}, {"rgb", 3}};
+    const snug_text format = sn_data_text(c->op, "format"),
+                    unit = sn_data_text(c->op, "density_unit");
+    const snug_type *t = &c->in[0].type;
+    size_t k = 0;
+    while (k < 3 && (strlen(known[k].name) != format.bytes ||
+                     memcmp(known[k].name, format.data, format.bytes) != 0))
+        k++;
+    if (k == 3)
+        return sn_fail(err, SNUG_E_INVALID,
+                       "tf.io.encode_jpeg: format '%.*s'; there are '%s', "
+                       "'%s' and '%s'",
+                       (int)format.bytes, format.data, known[0].name, known[1].name, known[2].name);
+    if (k && t->rank > 0 && t->dims[t->rank - 1] != known[k].channels)
+        return sn_fail(err, SNUG_E_INVALID,
+                       "tf.io.encode_jpeg: format %s but channels %lld; it has %lld", known[k].name,
+                       (long long)t->dims[t->rank - 1], (long long)known[k].channels);
+    if (unit.bytes != 2 || memcmp(unit.data, "in", 2) != 0 ||
+        sn_data_int(c->op, "x_density") != 300 || sn_data_int(c->op, "y_density") != 300 ||
+        sn_data_text(c->op, "xmp_metadata").bytes)
+        return sn_fail(err, SNUG_E_UNSUPPORTED,
+                       "tf.io.encode_jpeg: other densities than 300 an inch, and metadata, are not "
+                       "in Snug");
+    return SNUG_OK;
+}
+
 snug_status sn_data_encode_jpeg(sn_data_call *c, snug_error *err) {
+    SNUG_TRY(check_format(c, err));
     return encode_with(c, 3, write_jpeg, err);
 }
 

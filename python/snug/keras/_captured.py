@@ -78,7 +78,7 @@ def looked_up(layer, x):
     dims, lines = x.shape.as_list() if x.shape.rank is not None else None, type(layer).__name__ == "TextVectorization"
     if dims is None or (lines and len(dims) > 2) or (layer.output_mode != "int" and not lines):
         raise Peek
-    width = layer.vocabulary_size() if layer.output_mode != "int" else getattr(layer, "output_sequence_length", None)
+    width = layer._width() if layer.output_mode != "int" else getattr(layer, "output_sequence_length", None)
     return _capture.active().blank(BY_NAME[layer._kind()], (*dims[:1], width) if lines else tuple(dims))
 
 

@@ -71,9 +71,11 @@ class _Lookup(Layer):
         return (self._special() if include_special_tokens else []) + self._tokens
 
     def vocabulary_size(self):
-        if self.pad_to_max_tokens and self.max_tokens:
-            return self.max_tokens
         return len(self._special()) + len(self._tokens)
+
+    def _width(self):
+        """Of a vector of counts."""
+        return self.max_tokens if self.pad_to_max_tokens and self.max_tokens else self.vocabulary_size()
 
     vocab_size = vocabulary_size
 
@@ -139,13 +141,18 @@ class _Lookup(Layer):
         self._require_table()
         values = [self._token(v) for v in a.ravel()]
         unknown = sorted({v for v in values if v not in self._index}, key=str)
+        passed_over = self.mask_token is not None and self.output_mode != "int"
+        if passed_over:
+            unknown = [v for v in unknown if v != self._token(self.mask_token)]
         if unknown and _symbolic.STANDING_IN[0]:
             return np.zeros(a.shape, "int64")
         if unknown and not self.num_oov_indices:
             raise tf.errors.InvalidArgumentError(None, None, f"When `num_oov_indices=0` all inputs should be in vocabulary, found OOV"
                                                  f" values {unknown}, consider setting `num_oov_indices=1`.")
         first = self.mask_token is not None and self.output_mode == "int"
-        index = {**self._index, **{v: first + n for v, n in zip(unknown, self._unknown(unknown))}} if unknown else self._index
+        index = {**self._index, **{v: first + n for v, n in zip(unknown, self._unknown(unknown))}} if unknown else dict(self._index)
+        if passed_over:
+            index[self._token(self.mask_token)] = -1        # is nobody's place
         return np.array([index[v] for v in values], "int64").reshape(a.shape)
 
     def _require_table(self):
@@ -165,10 +172,10 @@ class _Lookup(Layer):
     def _counted(self, ids):
         """Rows of ids as vectors of the vocabulary's size."""
         import numpy as np
-        size = self.vocabulary_size()
+        size = self._width()
         if self.output_mode == "one_hot":
             flat = ids[..., 0] if ids.ndim and ids.shape[-1] == 1 else ids
-            return tf.constant(np.eye(size, dtype="int64")[flat])
+            return tf.constant(np.eye(size + 1, size, dtype="int64")[flat])     # -1: the last row, of zeros
         rows = ids.reshape(-1, ids.shape[-1]) if ids.ndim else ids.reshape(1, 1)
         out = np.zeros((len(rows), size), "float32" if self.output_mode == "tf_idf" else "int64")
         for row, given in zip(out, rows):
@@ -211,7 +218,7 @@ class _Lookup(Layer):
         return StringTensor(words, ids.shape) if ids.ndim else StringTensor(words[0])
 
     def compute_output_shape(self, input_shape):
-        return tuple(input_shape) if self.output_mode == "int" else (*input_shape[:-1], self.vocabulary_size())
+        return tuple(input_shape) if self.output_mode == "int" else (*input_shape[:-1], self._width())
 
     def get_config(self):
         return {**super().get_config(), "max_tokens": self.max_tokens, "num_oov_indices": self.num_oov_indices,
@@ -310,7 +317,7 @@ class TextVectorization(_Lookup):
         return tf.constant(ids[0] if a.ndim == 0 else ids)
 
     def compute_output_shape(self, input_shape):
-        return (input_shape[0], self.output_sequence_length if self.output_mode == "int" else self.vocabulary_size())
+        return (input_shape[0], self.output_sequence_length if self.output_mode == "int" else self._width())
 
     def get_config(self):
         return {**Layer.get_config(self), "max_tokens": self.max_tokens, "standardize": self.standardize, "split": self.split,

@@ -8,7 +8,7 @@ import contextvars
 import importlib
 import sys
 
-from snug._given import default_only
+from snug._given import default_only, refuse
 from snug import _C
 
 _registered = {}
@@ -44,6 +44,13 @@ def bind(cls_name, signature, args, kwargs):
         else:
             values[name] = default
     return values
+
+
+def refuse_none(cls_name, signature, values):
+    """None is no way to leave out a setting of the engine's that has another default."""
+    for key, default in signature:
+        if default is not REQUIRED and default is not None and values[key] is None and key != "reduction":
+            refuse(cls_name, key, None, default)
 
 
 def to_config(value):
