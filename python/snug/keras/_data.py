@@ -57,14 +57,14 @@ def _floats(rows):
 
 
 class Arrays:
-    """Slices of arrays, in order or shuffled anew in each epoch."""
+    """Slices of arrays, in order or shuffled anew in each epoch. Where epochs have so many steps, the next one goes on with what is left."""
 
-    def __init__(self, x, y=None, sample_weight=None, batch_size=None, shuffle=False, class_weight=None):
+    def __init__(self, x, y=None, sample_weight=None, batch_size=None, shuffle=False, steps=None):
         self.data = (x, y, sample_weight)
+        self.limit, self.open, self.given = steps, None, 0
         self.rows = _rows(self.data)
         self.batch = batch_size or 32
         self.shuffle = shuffle
-        self.class_weight = class_weight
         self.steps = -(-self.rows // self.batch)
 
     def _cut(self, a, first, order):
@@ -113,6 +113,24 @@ class Arrays:
                             for a in _nest.flatten(self.data))
 
     def __iter__(self):
+        return self._fresh() if self.limit is None else self._some()
+
+    def _some(self):
+        import warnings
+        if self.open is None:
+            self.open, self.given = self._fresh(), 0
+        for _ in range(min(self.limit, self.steps - self.given)):
+            self.given += 1
+            if self.given == self.steps:        # the last one is nobody's to hold
+                source, self.open = self.open, None
+                yield next(source)
+            else:
+                yield next(self.open)
+        if self.open is None and self.given % self.limit:
+            warnings.warn("Your input ran out of data; interrupting training. Make sure that your dataset or generator can generate at least"
+                          " `steps_per_epoch * epochs` batches. You may need to use the `.repeat()` function when building your dataset.")
+
+    def _fresh(self):
         from snug.keras import _seed
         order = _seed.generator().permutation(self.rows) if self.shuffle else None
         starts = range(0, self.rows, self.batch)
@@ -250,7 +268,7 @@ def source(x, y=None, sample_weight=None, batch_size=None, shuffle=False, steps=
     if isinstance(x, (list, tuple, dict)) or not hasattr(x, "__next__"):
         x = _as_arrays(x)
     if _is_arrays(x):
-        return Arrays(x, _as_arrays(y), _as_arrays(sample_weight, columns=False), batch_size, shuffle)
+        return Arrays(x, _as_arrays(y), _as_arrays(sample_weight, columns=False), batch_size, shuffle, steps)
     if y is not None:
         raise ValueError("If `x` is a generator or a dataset, `y` must not be given; it comes with `x`.")
     return Stream(x, steps)

@@ -203,7 +203,7 @@ class Trainer:
             self.reset_metrics()
             runner.on_epoch_begin(epoch)
             logs = self._epoch(batches, steps, runner, class_weight)
-            if validation[0] is not None and (epoch + 1) % validation_freq == 0:
+            if validation[0] is not None and _is_due(epoch + 1, validation_freq):
                 found = self._validate(*validation, runner)
                 logs.update({"val_" + k: v for k, v in found.items()})
             runner.on_epoch_end(epoch, logs)
@@ -367,6 +367,11 @@ def _leave_room(batch, batches, validates, runner):
 # --- helpers --------------------------------------------------------------------------------------------
 # What Keras 2 took of how data is brought; it changes no result.
 _OLD_WORDS = {"workers", "use_multiprocessing", "max_queue_size"}
+
+
+def _is_due(epoch, frequency):
+    """Whether an epoch of these is validated: each so many, or those that are listed."""
+    return epoch in frequency if isinstance(frequency, (list, tuple, set, range)) else epoch % frequency == 0
 
 
 def _refuse(name, words):
