@@ -186,10 +186,15 @@ static int collect(const snug_optimizer *o, sn_record_call *c, snug_tensor *cons
     int count = 0;
     for (size_t i = 0; i < net->n_vars; i++)
         out[i] = SN_NO_VALUE;
-    for (int i = 0; i < n; i++)
-        if (grads[i] && find_weight(o, variables[i], &home))
-            out[home] =
-                sn_build_cast(&c->b, sn_record_use(c, grads[i]), net->vars[home].type.dtype);
+    for (int i = 0; i < n; i++) {
+        if (!grads[i] || !find_weight(o, variables[i], &home))
+            continue;
+        if (sn_value_ok(out[home]) && c->b.error.code == SNUG_OK)
+            (void)!sn_fail(&c->b.error, SNUG_E_INVALID,
+                           "variable %s has two gradients (the second is number %d); add them up",
+                           snug_variable_name(variables[i]), i);
+        out[home] = sn_build_cast(&c->b, sn_record_use(c, grads[i]), net->vars[home].type.dtype);
+    }
     for (size_t i = 0; i < net->n_vars; i++)
         if (!net->vars[i].slot)
             out[count++] = out[i];

@@ -79,7 +79,8 @@ static sn_value read_as(sn_record_call *c, snug_variable *v, bool for_handle) {
     sn_recording *rec = c->r->now;
     const sn_value value = sn_record_version(c, v);
     if (!sn_value_ok(value) || check_torn(rec, v, value, &c->b.error) != SNUG_OK ||
-        sn_record_watch(c->r, v, &c->b.error) != SNUG_OK)
+        sn_record_watch(c->r, v, &c->b.error) != SNUG_OK ||
+        sn_recording_cover(rec, &c->b.error) != SNUG_OK) /* this call may have written it */
         return SN_NO_VALUE;
     const uint32_t mask = sn_tapes_of_variable(c->r, v) |
                           (v->trainable ? c->r->active_tapes & c->r->watching_tapes : 0);

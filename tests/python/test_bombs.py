@@ -17,6 +17,7 @@ from snug.keras import _hdf5
 from snug.keras import layers as L
 
 MOST_BYTES = 10 << 20               # of memory while a file is refused
+SANITIZED = "SNUG_TEST_SANITIZED" in os.environ     # and all that was freed is there for a while
 MOST_READ = 40 << 20                # of bytes read: a configuration of the largest size, twice, and a directory
 
 
@@ -68,7 +69,8 @@ class Bombs(unittest.TestCase):
         with self.assertRaisesRegex(kinds, words) as caught:
             load()
         self.assertNotIsInstance(caught.exception, (UnicodeError, KeyError, RecursionError))
-        self.assertLess(of_process("VmHWM") - before, MOST_BYTES)
+        if not SANITIZED:
+            self.assertLess(of_process("VmHWM") - before, MOST_BYTES)
         self.assertLess(bytes_read() - read, MOST_READ)
 
     def archive(self, name, members, method=zipfile.ZIP_DEFLATED):

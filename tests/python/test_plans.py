@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """Loops find their plans again: what changes from step to step (numbers, rows, draws, learning rates, who looks) is no structure."""
+import os
 import resource
 import unittest
 
@@ -68,7 +69,8 @@ class Loops(unittest.TestCase):
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         for i in range(500):
             float(tf.reduce_sum(lstm(tf.ones((2, i + 1, 3)))))
-        self.assertLess(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - peak, 4096)
+        if "SNUG_TEST_SANITIZED" not in os.environ:     # freed blocks are there for a while
+            self.assertLess(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - peak, 4096)
         self.assertLessEqual(_C.info()["plans"], 256)
 
 

@@ -15,6 +15,7 @@ import snug.tensorflow as tf
 from snug import _C
 
 FULL = bool(os.environ.get("SNUG_TEST_FULL"))
+PLAIN = unittest.skipIf("SNUG_TEST_SANITIZED" in os.environ, "budgets of the process, which has a sanitizer's memory in it")
 
 
 def held():
@@ -125,6 +126,7 @@ class Refusals(unittest.TestCase):
     def tearDown(self):
         snug.budget(None)
 
+    @PLAIN
     def test_a_thousand_refusals_and_a_smaller_step_after_each(self):
         snug.budget("400MiB")
         start = None
@@ -139,6 +141,7 @@ class Refusals(unittest.TestCase):
 
 
 class Verdicts(unittest.TestCase):
+    @PLAIN
     def test_a_plan_prints_as_the_command_does_and_has_fields(self):
         from snug import keras
         model = keras.Sequential([keras.Input((8,)), keras.layers.Dense(4, activation="relu"), keras.layers.Dense(2)])
