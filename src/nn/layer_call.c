@@ -315,8 +315,19 @@ static void add_activity_loss(sn_layer_call *c) {
     }
 }
 
+/* What build functions rely on. Networks were checked as they were put together; a call of one
+ * layer, and layers within layers, come here first. */
+static bool has_inputs(sn_layer_call *c) {
+    const sn_layer_class *cls = c->layer->cls;
+    if (c->n_in >= cls->min_in && c->n_in <= cls->max_in)
+        return true;
+    sn_layer_refuse(c, SNUG_E_INVALID, "it is applied to %d tensors, it takes %d%s", c->n_in,
+                    cls->min_in, cls->max_in > cls->min_in ? " or more" : "");
+    return false;
+}
+
 void sn_layer_run(sn_layer_call *c) {
-    if (c->b->error.code != SNUG_OK)
+    if (c->b->error.code != SNUG_OK || !has_inputs(c))
         return;
     const bool first = sn_channels_first(c);
     const int spatial = first ? sn_channels_to_end(c) : 0;

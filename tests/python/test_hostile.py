@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Values made to do harm, and failures in the middle of something: an exception, and everything works as before."""
 import gc
+import json
 import os
 import signal
 import subprocess
@@ -112,6 +113,23 @@ class Functions(unittest.TestCase):
                      lambda: tf.tensordot(ones((1,) * 8), ones((1,) * 8), [[0, 0], [0, 0]]), lambda: tf.slice(ones((3,)), [1], [2 ** 63 - 1]),
                      lambda: tf.slice(ones((3,)), [-2 ** 63], [-1])):
             self.assertRaises(tf.errors.InvalidArgumentError, call)
+
+
+class Layers(unittest.TestCase):
+    def test_layers_are_applied_to_as_many_tensors_as_they_take(self):
+        """Also where a layer calls another, and where a file says so."""
+        x = tf.ones((2, 4, 4))
+        for layer in (keras.layers.Dot(1), keras.layers.Subtract(), keras.layers.Attention(), keras.layers.AdditiveAttention()):
+            for inner in (layer, keras.layers.TimeDistributed(layer)):
+                for given in (x, [x], keras.Input((4, 4))):
+                    with self.assertRaises((ValueError, tf.errors.OpError)):
+                        inner(given)
+        with self.assertRaises((ValueError, tf.errors.OpError)):
+            keras.layers.Dot(1)([x, x, x])
+        row = {"class_name": "Dot", "module": "keras.layers", "config": {"axes": 1}}
+        first = {"class_name": "InputLayer", "module": "keras.layers", "config": {"batch_shape": [None, 4, 4]}}
+        with self.assertRaises(ValueError):
+            keras.models.model_from_json(json.dumps({"class_name": "Sequential", "module": "keras", "config": {"layers": [first, row]}}))
 
 
 class Optimizers(unittest.TestCase):

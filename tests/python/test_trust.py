@@ -159,6 +159,59 @@ class TrustTest(unittest.TestCase):
         model.save(self.path("m.keras"))
         self.assertRaises(TypeError, keras.models.load_model, self.path("m.keras"))
 
+    def test_copies_of_what_a_file_made_trust_it_no_more(self):
+        """Rows that loading leaves as they are would be made objects by a copy that trusts its configuration."""
+        evil = _serial.to_config(lambda *args: fire(args))
+        for row in (layer("RNN", cell=[evil]), layer("Lambda", function={**FUNCTION, "config": "other"}, arguments={"x": evil}),
+                    layer("Bidirectional", layer=layer("RNN", cell=[evil]))):
+            with _serial.custom_object_scope({"other": fire}):
+                try:
+                    made = keras.models.model_from_json(json.dumps(sequential(row)))
+                except (TypeError, ValueError):
+                    continue
+            loads, real = [], _serial._load_lambda
+            _serial._load_lambda = lambda config: loads.append(real(config))
+            try:
+                for copies in (keras.models.clone_model, copy.deepcopy, lambda m: copy.deepcopy(m.layers[-1])):
+                    try:
+                        copies(made)
+                    except (TypeError, ValueError):
+                        pass
+            finally:
+                _serial._load_lambda = real
+            self.assertEqual(loads, [])
+        with self.assertRaisesRegex(ValueError, "lambda"):
+            L.deserialize(layer("RNN", cell=[evil]))
+
+    def test_copies_have_the_lambdas_and_files_of_the_original(self):
+        bias = 3.0                      # a closure, which no file can hold as it is
+        model = keras.Sequential([keras.Input((2,)), L.Lambda(lambda x: x + bias), L.Dense(1, activation=lambda x: x * bias)])
+        x = np.ones((1, 2), "float32")
+        self.assertTrue(np.array_equal(copy.deepcopy(model)(x), model(x)))
+        self.assertIs(keras.models.clone_model(model).layers[0].function, model.layers[0].function)
+        keras.Sequential([keras.Input((2,)), L.Dense(1)]).export(self.path("out"), verbose=False)
+        self.assertEqual(copy.deepcopy(L.TFSMLayer(self.path("out")))(x).shape, (1, 1))
+
+    def test_scopes_are_of_one_thread(self):
+        """Two that end in another order than they began leave nothing behind."""
+        one, two = keras.saving.custom_object_scope({"mine": fire}), threading.Event()
+
+        def other():
+            with keras.saving.custom_object_scope({"theirs": fire}):
+                seen.append(_serial.in_scope("mine"))
+                inside.set()
+                two.wait(10)
+
+        seen, inside = [], threading.Event()
+        with one:
+            thread = threading.Thread(target=other)
+            thread.start()
+            inside.wait(10)
+            self.assertIsNone(_serial.in_scope("theirs"))
+        two.set()
+        thread.join()
+        self.assertEqual((seen, _serial.in_scope("mine"), _serial.in_scope("theirs")), ([None], None, None))
+
     def test_other_files_are_read_on_trust_alone(self):
         with open(self.path("secret"), "w") as file:
             file.write("word\n")

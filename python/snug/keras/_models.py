@@ -112,8 +112,10 @@ class Model(Trainer, Layer):
         return _saving.from_bytes, (data, found)
 
     def __deepcopy__(self, memo):
-        make, args = self.__reduce__()
-        memo[id(self)] = made = make(*args)
+        from snug.keras import _saving
+        with _serial.collecting(copies=True) as found:
+            data = _saving.to_bytes(self)
+        memo[id(self)] = made = _saving.from_bytes(data, found, safe_mode=True)
         return made
 
     def get_config(self):

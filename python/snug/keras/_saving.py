@@ -556,11 +556,11 @@ def to_bytes(model):
             return file.read()
 
 
-def from_bytes(data, custom_objects=None):
-    """What to_bytes gave. Lambdas are read, too: pickle trusts its bytes anyway."""
+def from_bytes(data, custom_objects=None, safe_mode=False):
+    """What to_bytes gave. Lambdas are read, too, where pickle calls this: it trusts its bytes anyway."""
     import tempfile
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "model.keras")
         with open(path, "wb") as file:
             file.write(data)
-        return load_model(path, custom_objects, safe_mode=False)
+        return load_model(path, custom_objects, safe_mode=safe_mode)

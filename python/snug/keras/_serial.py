@@ -81,9 +81,9 @@ def _function_config(function):
     name = getattr(function, "__name__", str(function))
     if not hasattr(function, "__code__") or function.__module__.startswith("snug."):
         return name
-    if name == "<lambda>":
+    if name == "<lambda>" and not _copies.get():
         return _lambda_config(function)
-    full = get_registered_name(function)
+    full = f"lambda at {id(function)}" if name == "<lambda>" else get_registered_name(function)
     _note(full, function)
     return {"module": function.__module__, "class_name": "function", "config": full, "registered_name": "function"}
 
@@ -116,16 +116,19 @@ def trusting(trusted):
 
 
 _met = contextvars.ContextVar("met", default=None)
+_copies = contextvars.ContextVar("copies", default=False)
 
 
 @contextlib.contextmanager
-def collecting():
-    """{name: class or function of the user's} of all that is serialized meanwhile: what a copy in the same program needs."""
-    token = _met.set({})
+def collecting(copies=False):
+    """{name: class or function of the user's} of all that is serialized meanwhile: what whoever reads it needs. Copies in this process get lambdas as
+    they are; else they are kept as code."""
+    tokens = _met.set({}), _copies.set(copies)
     try:
         yield _met.get()
     finally:
-        _met.reset(token)
+        _met.reset(tokens[0])
+        _copies.reset(tokens[1])
 
 
 def _note(name, value):
@@ -134,10 +137,11 @@ def _note(name, value):
 
 
 def copy_of(obj, settings=()):
-    """An object as its configuration, with other settings, describes it; classes and functions need not be registered for it."""
-    with collecting() as found:
+    """An object as its configuration, with other settings, describes it; classes and functions need not be registered for it. What the object was
+    made of may come from a file: a copy trusts it no more than the object did."""
+    with collecting(copies=True) as found:
         config = {**obj.get_config(), **dict(settings)}
-    with custom_object_scope(found), trusting(True):
+    with custom_object_scope(found):
         return type(obj).from_config(config)
 
 
@@ -182,7 +186,7 @@ _HOMES = ("layers", "_models", "initializers", "regularizers", "constraints", "l
 
 def _named(name, custom):
     """What custom_objects, the scope or the registry hold under a name, or under it behind its package; None: nothing."""
-    tables = (custom or {}, _registered, _scope)
+    tables = (custom or {}, _registered, _scope.get(), _objects)
     exact = next((t[name] for t in tables if name in t), None)
     return exact if exact is not None else next((v for t in tables for k, v in t.items() if k.rpartition(">")[2] == name), None)
 
@@ -220,7 +224,7 @@ def _class_of(config, custom):
     name, full, module = _word(config["class_name"], "class_name"), config.get("registered_name"), config.get("module")
     if isinstance(full, str) and ">" in full and isinstance(_named(full, custom), type):
         return _named(full, custom)
-    given = next((t[name] for t in (custom or {}, _scope) if name in t), None)
+    given = next((t[name] for t in (custom or {}, _scope.get(), _objects) if name in t), None)
     if given is None and isinstance(module, str) and module.partition(".")[0] == "keras":
         given = _of_keras(name)
     return given if isinstance(given, type) else find_class(name, custom)
@@ -272,7 +276,8 @@ def from_config(value):
     return deserialize_keras_object(value) if isinstance(value, dict) else value
 
 
-_scope = {}
+_objects = {}                                            # get_custom_objects
+_scope = contextvars.ContextVar("scope", default={})     # custom_object_scope: of this thread's calls alone
 
 
 class custom_object_scope:
@@ -282,26 +287,29 @@ class custom_object_scope:
             self.objects.update(m)
 
     def __enter__(self):
-        self.saved = dict(_scope)
-        _scope.update(self.objects)
+        self.token = _scope.set({**_scope.get(), **self.objects})
         return self
 
     def __exit__(self, *exc):
-        _scope.clear()
-        _scope.update(self.saved)
+        _scope.reset(self.token)
 
 
 CustomObjectScope = custom_object_scope
 
 
 def get_custom_objects():
-    return _scope
+    return _objects
+
+
+def in_scope(name):
+    """What custom_object_scope or get_custom_objects hold under a name; None: nothing."""
+    return _scope.get().get(name, _objects.get(name))
 
 
 def register_keras_serializable(package="Custom", name=None):
     def decorate(obj):
         full = f"{package}>{name or obj.__name__}"
-        _registered[full] = _scope[full] = obj
+        _registered[full] = _objects[full] = obj
         return obj
     return decorate
 

@@ -409,7 +409,7 @@ class _Built(Layer):
         for key, value in config.items():
             if isinstance(value, dict) and "class_name" in value and key in ("layer", "backward_layer", "cell"):
                 config[key] = _serial.deserialize_keras_object(value)
-            elif key == "cells":
+            elif key == "cells" or key == "cell" and isinstance(value, list):
                 config[key] = [_serial.deserialize_keras_object(v) for v in value]
             elif isinstance(value, dict) and not str(value.get("module") or "keras").startswith("keras"):       # the user's
                 config[key] = _serial.deserialize_keras_object(value)
@@ -966,11 +966,12 @@ class TFSMLayer(Layer):
         return self._endpoint(inputs)
 
     def get_config(self):
+        _serial._note(f"file {self.filepath}", self)
         return {**Layer.get_config(self), "filepath": self.filepath, "call_endpoint": self.call_endpoint}
 
     @classmethod
     def from_config(cls, config):
-        if not _serial.is_trusted():
+        if not _serial.is_trusted() and _serial.in_scope(f"file {config.get('filepath')}") is None:       # it is no copy
             raise ValueError("Requested the deserialization of a `TFSMLayer`, which loads another file that the configuration names. If you"
                              " trust the source of the artifact, pass `safe_mode=False` to the loading function.")
         return cls(**config)

@@ -283,8 +283,8 @@ def as_loss(identifier):
             return __getattr__(name)()
         if name in _MORE:
             return __getattr__({"ctc": "CTC", "circle": "Circle"}[name])()
-        if name in _serial._scope:
-            return as_loss(_serial._scope[name])
+        if _serial.in_scope(name) is not None:
+            return as_loss(_serial.in_scope(name))
         raise ValueError(f"Could not interpret loss identifier: {identifier}")
     if isinstance(identifier, dict):
         return _serial.deserialize_keras_object(identifier)
