@@ -313,8 +313,8 @@ static void test_every_optimizer_trains_by_hand_as_in_a_model(void **state) {
         "lion:learning_rate=0.001",
         "adafactor:learning_rate=0.01",
         "lamb:learning_rate=0.01",
-        "adam:learning_rate=exponential_decay(initial_learning_rate=0.1,decay_steps=1,decay_rate="
-        "0.5)",
+        ("adam:learning_rate=exponential_decay(initial_learning_rate=0.1,decay_steps=1,decay_rate="
+         "0.5)"),
     };
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         train_both(state, &(net){.input = {SNUG_F64, 1, {3}},

@@ -116,7 +116,7 @@ static sn_graph *fuse_and_compare(snug_engine *e, net *n) {
 
 static void test_every_way_of_writing_it_is_fused_in_both_directions(void **state) {
     for (int i = 0; i < 24; i++) {
-        const form how = {i & 1, i / 8, i & 2, i & 4};
+        const form how = {i & 1, (unsigned)i / 8, i & 2, i & 4};
         net n = build(*state, &how);
         finish(&n, &n.w, 1);
         sn_graph *fused = fuse_and_compare(*state, &n);

@@ -47,7 +47,7 @@ snug_status sn_gpu_wait(const sn_session *s, const sn_step *step, snug_error *er
         if (q == step->queue || waited[q])
             continue;
         waited[q] = true;
-        SNUG_TRY(d->api->order(d->gpu, q, step->queue, err));
+        SNUG_TRY(d->api->order(d->gpu, (int)q, (int)step->queue, err));
     }
     return SNUG_OK;
 }
@@ -204,7 +204,7 @@ static unsigned char *lay_out(const sn_call *call, unsigned char *at, snug_view 
 static snug_status run_on_host(const sn_session *s, const sn_bound *bound, const sn_call *call,
                                snug_error *err) {
     const sn_gpu_device *d = s->executor->gpu;
-    const int queue = bound->step->queue;
+    const int queue = (int)bound->step->queue;
     snug_view views[SN_MAX_IN + SN_MAX_OUT];
     sn_call here = *call;
     here.workspace = lay_out(call, sn_gpu_pinned_scratch(s->executor), views);
@@ -231,7 +231,7 @@ snug_status sn_gpu_call(sn_session *s, const sn_bound *bound, const sn_call *cal
     if (bound->on_host)
         return run_on_host(s, bound, call, err);
     there.param = (const sn_scalar *)s->executor->side.params + bound->param_at;
-    return d->api->run(d->gpu, bound->step->queue, &there, err);
+    return d->api->run(d->gpu, (int)bound->step->queue, &there, err);
 }
 
 /* --- feeds and copies ------------------------------------------------------------------------- */
@@ -261,8 +261,8 @@ snug_status sn_gpu_feed_whole(const sn_session *s, const sn_bound *bound, int64_
     const unsigned char *slot = sn_gpu_slot(s, bound, iteration);
     if (there)
         slot = feeds_at(s, false) + (slot - sn_gpu_pinned_stage(s->executor));
-    return d->api->copy(d->gpu, there ? SN_GPU_WITHIN : SN_GPU_TO, bound->step->queue, to->data,
-                        slot, to->bytes, err);
+    return d->api->copy(d->gpu, there ? SN_GPU_WITHIN : SN_GPU_TO, (int)bound->step->queue,
+                        to->data, slot, to->bytes, err);
 }
 
 /* From then on the next run's may come: to the other half, behind what is enqueued here. */
@@ -296,7 +296,7 @@ snug_status sn_gpu_make_rows(const sn_session *s, const sn_bound *bound, int64_t
     const sn_gpu_device *d = s->executor->gpu;
     const sn_scalar *numbers = (const sn_scalar *)s->executor->side.params + bound->param_at +
                                SN_GPU_NUMBERS * (size_t)iteration;
-    return d->api->make(d->gpu, bound->step->queue, bound->made, numbers, to, err);
+    return d->api->make(d->gpu, (int)bound->step->queue, bound->made, numbers, to, err);
 }
 
 snug_status sn_gpu_feed_ring(sn_session *s, const sn_input_binding *input, int64_t first_row,
@@ -331,7 +331,7 @@ snug_status sn_gpu_copy_step(sn_session *s, const sn_bound *bound, const sn_boun
                              : bound->to_host ? SN_GPU_FROM
                                               : SN_GPU_WITHIN;
     return from->data == to->data ? SNUG_OK
-                                  : d->api->copy(d->gpu, kind, bound->step->queue, to->data,
+                                  : d->api->copy(d->gpu, kind, (int)bound->step->queue, to->data,
                                                  from->data, from->bytes, err);
 }
 

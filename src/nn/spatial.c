@@ -9,8 +9,8 @@
 bool sn_spatial_input(sn_layer_call *c, int n, snug_type *type) {
     static const char *const names[] = {"sequences have 3 axes: batch, steps, channels",
                                         "pictures have 4 axes: batch, height, width, channels",
-                                        "volumes have 5 axes: batch, depth, height, width, "
-                                        "channels"};
+                                        ("volumes have 5 axes: batch, depth, height, width, "
+                                         "channels")};
     if (c->b->error.code != SNUG_OK)
         return false;
     *type = *sn_graph_type(c->b->graph, c->in[0]);

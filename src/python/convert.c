@@ -109,7 +109,7 @@ static void put_real(double v, snug_dtype dtype, void *to) {
     float f = (float)v;
     if (dtype == SNUG_F32)
         memcpy(to, &f, 4);
-    _Float16 h = (_Float16)v;
+    SN_HALF h = (SN_HALF)v;
     if (dtype == SNUG_F16)
         memcpy(to, &h, 2);
     uint16_t b = bf16_of(f);
@@ -197,7 +197,7 @@ int py_array_dtype(const char *format, Py_ssize_t itemsize) {
         case SNUG_F64:                                                                             \
             TO(double, v);                                                                         \
         case SNUG_F16:                                                                             \
-            TO(_Float16, v);                                                                       \
+            TO(SN_HALF, v);                                                                        \
         case SNUG_BF16:                                                                            \
             TO(uint16_t, bf16_of((float)v));                                                       \
         case SNUG_I8:                                                                              \
@@ -222,7 +222,7 @@ int py_array_dtype(const char *format, Py_ssize_t itemsize) {
     }
 FROM(f32, float)
 FROM(f64, double)
-FROM(f16, _Float16)
+FROM(f16, SN_HALF)
 FROM(i8, int8_t)
 FROM(u8, uint8_t)
 FROM(i16, int16_t)

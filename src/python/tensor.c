@@ -227,7 +227,7 @@ static int element(PyObject *o, double *real, long long *whole) {
     union {
         float f;
         double d;
-        _Float16 h;
+        SN_HALF h;
         int8_t i8;
         uint8_t u8;
         int16_t i16;

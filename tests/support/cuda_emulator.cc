@@ -61,8 +61,15 @@ static void fiber_main(void) {
     _longjmp(scheduler, 1);
 }
 
-/* Runs a fiber until it waits or ends. noipa: callers must not trust registers across a jump. */
-static void __attribute__((noipa)) resume(fiber *f) {
+/* Callers must not trust registers across a jump. */
+#if defined(__clang__)
+#define NO_INLINE __attribute__((noinline))
+#else
+#define NO_INLINE __attribute__((noipa))
+#endif
+
+/* Runs a fiber until it waits or ends. */
+static void NO_INLINE resume(fiber *f) {
     if (_setjmp(scheduler))
         return;
     if (f->started)
@@ -72,7 +79,7 @@ static void __attribute__((noipa)) resume(fiber *f) {
 }
 
 /* Back to the scheduler, until it resumes this fiber. */
-static void __attribute__((noipa)) leave(fiber *f) {
+static void NO_INLINE leave(fiber *f) {
     if (!_setjmp(f->resume))
         _longjmp(scheduler, 1);
 }

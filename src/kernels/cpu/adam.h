@@ -24,7 +24,6 @@ static inline double root_double(double x) {
         m_out[i] = (M)mean;                                                                        \
         v_out[i] = (M)square;                                                                      \
     }
-#define ADAM_LOOP(M, C, squared)                                                                   \
-    _Pragma("GCC ivdep") for (int64_t i = 0; i < n; i++) ADAM_STEP(M, C, squared)
+#define ADAM_LOOP(M, C, squared) SN_IVDEP for (int64_t i = 0; i < n; i++) ADAM_STEP(M, C, squared)
 
 #endif

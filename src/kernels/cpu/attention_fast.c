@@ -224,7 +224,7 @@ typedef struct {
 } stats;
 
 static float larger(float v, float max) {
-    return (v > max) | (v != v) ? v : max;
+    return ((v > max) | (v != v)) ? v : max;
 }
 
 static float lanes_max(const float *x, int64_t n, float start) {

@@ -84,7 +84,7 @@ static inline int64_t whole_pow(int64_t x, int64_t y) {
         const M *a = (const M *)c->in[0].data + at[1], *b = (const M *)c->in[1].data + at[2];      \
         const int64_t step_a = sn_walk_step(w, 1), step_b = sn_walk_step(w, 2);                    \
         R *out = (R *)c->out[0].data + at[0];                                                      \
-        _Pragma("GCC ivdep") for (int64_t i = 0; i < n; i++) {                                     \
+        SN_IVDEP for (int64_t i = 0; i < n; i++) {                                                 \
             const C x = a[i * step_a], y = b[i * step_b];                                          \
             out[i] = (R)(expression);                                                              \
         }                                                                                          \
@@ -97,18 +97,18 @@ static inline int64_t whole_pow(int64_t x, int64_t y) {
         float *out = (float *)c->out[0].data + at[0];                                              \
         if (sn_walk_step(w, 1) == 0) {                                                             \
             const float x = a[0];                                                                  \
-            _Pragma("GCC ivdep") for (int64_t i = 0; i < n; i++) {                                 \
+            SN_IVDEP for (int64_t i = 0; i < n; i++) {                                             \
                 const float y = b[i];                                                              \
                 out[i] = expression;                                                               \
             }                                                                                      \
         } else if (sn_walk_step(w, 2) == 0) {                                                      \
             const float y = b[0];                                                                  \
-            _Pragma("GCC ivdep") for (int64_t i = 0; i < n; i++) {                                 \
+            SN_IVDEP for (int64_t i = 0; i < n; i++) {                                             \
                 const float x = a[i];                                                              \
                 out[i] = expression;                                                               \
             }                                                                                      \
         } else {                                                                                   \
-            _Pragma("GCC ivdep") for (int64_t i = 0; i < n; i++) {                                 \
+            SN_IVDEP for (int64_t i = 0; i < n; i++) {                                             \
                 const float x = a[i], y = b[i];                                                    \
                 out[i] = expression;                                                               \
             }                                                                                      \
@@ -184,7 +184,7 @@ static const struct {
         const int64_t step_yes = sn_walk_step(w, 2), step_no = sn_walk_step(w, 3);                 \
         M *out = (M *)c->out[0].data + at[0];                                                      \
         if (step == 1 && step_yes == 1 && step_no == 1) {                                          \
-            _Pragma("GCC ivdep") for (int64_t i = 0; i < n; i++) {                                 \
+            SN_IVDEP for (int64_t i = 0; i < n; i++) {                                             \
                 const M a = yes[i], b = no[i];                                                     \
                 out[i] = test[i] ? a : b;                                                          \
             }                                                                                      \

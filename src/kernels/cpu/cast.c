@@ -10,7 +10,7 @@
 #define TYPE_MAP(X, ...)                      \
     X(SNUG_F32, float, REAL, __VA_ARGS__)     \
     X(SNUG_F64, double, REAL, __VA_ARGS__)    \
-    X(SNUG_F16, _Float16, REAL, __VA_ARGS__)  \
+    X(SNUG_F16, half, REAL, __VA_ARGS__)      \
     X(SNUG_BF16, bf16, BRAIN, __VA_ARGS__)    \
     X(SNUG_I8, int8_t, WHOLE, __VA_ARGS__)    \
     X(SNUG_U8, uint8_t, WHOLE, __VA_ARGS__)   \
@@ -37,6 +37,8 @@
 #define HIGH_uint32_t 4294967295.0
 #define LOW_int64_t   -9223372036854775808.0
 #define HIGH_int64_t  9223372036854774784.0
+
+typedef SN_HALF half;
 
 /* The upper half of a float, rounded to even. */
 typedef struct {
@@ -93,7 +95,7 @@ static inline double within(double v, double low, double high) {
 #define TYPE_MAP_TO(X, ...)                   \
     X(SNUG_F32, float, REAL, __VA_ARGS__)     \
     X(SNUG_F64, double, REAL, __VA_ARGS__)    \
-    X(SNUG_F16, _Float16, REAL, __VA_ARGS__)  \
+    X(SNUG_F16, half, REAL, __VA_ARGS__)      \
     X(SNUG_BF16, bf16, BRAIN, __VA_ARGS__)    \
     X(SNUG_I8, int8_t, WHOLE, __VA_ARGS__)    \
     X(SNUG_U8, uint8_t, WHOLE, __VA_ARGS__)   \

@@ -190,7 +190,7 @@ static snug_status element_of(const sn_call *c, double value, uint64_t *element,
     const double low = counts ? 0 : dtype == SNUG_I64 ? -0x1p63 : -limit - 1;
     const double in_range = value > limit ? limit : value < low ? low : value == value ? value : 0;
     const float single = (float)value;
-    const _Float16 half = (_Float16)value;
+    const SN_HALF half = (SN_HALF)value;
     const int64_t whole = (int64_t)in_range;
     const uint8_t truth = value != 0;
     *element = 0;

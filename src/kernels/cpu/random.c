@@ -76,7 +76,7 @@ static snug_status run_random(const sn_call *c, snug_error *err) {
         const M scale = (M)(1 / (1 - c->param[0].real));                                           \
         float u[CHUNK];                                                                            \
         sn_random_fill_f32(SN_RANDOM_UNIFORM, (uint64_t)c->param[1].key, position, (size_t)n, u);  \
-        _Pragma("GCC ivdep") for (int64_t i = 0; i < n; i++) {                                     \
+        SN_IVDEP for (int64_t i = 0; i < n; i++) {                                                 \
             const M kept = in[i] * scale;                                                          \
             out[i] = u[i] >= rate ? kept : 0;                                                      \
         }                                                                                          \

@@ -67,21 +67,30 @@ static inline void sn_vec_store_part(float *p, sn_vec v, int64_t n) {
 #endif
 }
 
+/* The first halves of two vectors, element by element in turn, and the second halves. */
+#if defined(__AVX512F__)
+#define SN_VEC_LOW(a, b)                                                                           \
+    __builtin_shufflevector(a, b, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23)
+#define SN_VEC_HIGH(a, b)                                                                          \
+    __builtin_shufflevector(a, b, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31)
+#elif defined(__AVX2__)
+#define SN_VEC_LOW(a, b)  __builtin_shufflevector(a, b, 0, 8, 1, 9, 2, 10, 3, 11)
+#define SN_VEC_HIGH(a, b) __builtin_shufflevector(a, b, 4, 12, 5, 13, 6, 14, 7, 15)
+#else
+#define SN_VEC_LOW(a, b)  __builtin_shufflevector(a, b, 0, 4, 1, 5)
+#define SN_VEC_HIGH(a, b) __builtin_shufflevector(a, b, 2, 6, 3, 7)
+#endif
+
 /* A square of VL x VL turned over its diagonal: each round interleaves the first half of the rows
  * with the second, and log2(VL) rounds bring every element to its place. */
 static inline __attribute__((always_inline)) void sn_vec_turn(sn_vec square[SN_VL]) {
     enum { HALF = SN_VL / 2 };
-    sn_lanes low, high;
-    for (int i = 0; i < SN_VL; i++) {
-        low[i] = i / 2 + i % 2 * SN_VL;
-        high[i] = low[i] + HALF;
-    }
     for (int round = 1; round < SN_VL; round *= 2) {
         sn_vec next[SN_VL];
 #pragma GCC unroll 8
         for (int i = 0; i < HALF; i++) {
-            next[2 * i] = __builtin_shuffle(square[i], square[i + HALF], low);
-            next[2 * i + 1] = __builtin_shuffle(square[i], square[i + HALF], high);
+            next[2 * i] = SN_VEC_LOW(square[i], square[i + HALF]);
+            next[2 * i + 1] = SN_VEC_HIGH(square[i], square[i + HALF]);
         }
 #pragma GCC unroll 16
         for (int i = 0; i < SN_VL; i++)

@@ -19,7 +19,7 @@ typedef struct {
 } stats;
 
 static inline float larger(float v, float max) {
-    return (v > max) | (v != v) ? v : max;
+    return ((v > max) | (v != v)) ? v : max;
 }
 
 /* A row of -infinity alone: exp(-inf - 0) is 0, as it should be. */

@@ -194,7 +194,7 @@ static inline float raised(float x, float p) {
         M *out = (M *)c->out[0].data + first;                                                      \
         const C p = (C)(M)sn_real_param(c, 0), q = (C)(M)sn_real_param(c, 1);                      \
         (void)p, (void)q;                                                                          \
-        _Pragma("GCC ivdep") for (int64_t i = 0; i < n; i++) {                                     \
+        SN_IVDEP for (int64_t i = 0; i < n; i++) {                                                 \
             const C x = in[i];                                                                     \
             out[i] = (M)(expression);                                                              \
         }                                                                                          \
@@ -207,7 +207,7 @@ static inline float raised(float x, float p) {
         M *out = (M *)c->out[0].data + first;                                                      \
         const C p = (C)(M)sn_real_param(c, 0);                                                     \
         (void)p;                                                                                   \
-        _Pragma("GCC ivdep") for (int64_t i = 0; i < n; i++) {                                     \
+        SN_IVDEP for (int64_t i = 0; i < n; i++) {                                                 \
             const C g = in0[i], y = in1[i];                                                        \
             out[i] = (M)(expression);                                                              \
         }                                                                                          \
@@ -225,7 +225,7 @@ static double whole_bound(const sn_call *c, int i) {
         M *out = (M *)c->out[0].data + first;                                                      \
         const double p = whole_bound(c, 0), q = whole_bound(c, 1);                                 \
         (void)p, (void)q;                                                                          \
-        _Pragma("GCC ivdep") for (int64_t i = 0; i < n; i++) {                                     \
+        SN_IVDEP for (int64_t i = 0; i < n; i++) {                                                 \
             const int64_t x = in[i];                                                               \
             out[i] = (M)(expression);                                                              \
         }                                                                                          \
@@ -259,7 +259,7 @@ INTEGER_MAP(INTEGER_SPANS)
         for (int64_t i = 0; i < n; i++)                                                            \
             near = near & (fabsf(in[i]) <= SN_WAVE_FAR);                                           \
         if (near) {                                                                                \
-            _Pragma("GCC ivdep") for (int64_t i = 0; i < n; i++) {                                 \
+            SN_IVDEP for (int64_t i = 0; i < n; i++) {                                             \
                 out[i] = sn_wave_f32(in[i], quarter);                                              \
             }                                                                                      \
         } else {                                                                                   \
@@ -276,7 +276,7 @@ WAVE_MAP(WAVE_SPANS)
 static void logical_not_bool(const sn_call *c, int64_t first, int64_t n) {
     const uint8_t *in = (const uint8_t *)c->in[0].data + first;
     uint8_t *out = (uint8_t *)c->out[0].data + first;
-#pragma GCC ivdep
+    SN_IVDEP
     for (int64_t i = 0; i < n; i++)
         out[i] = in[i] == 0;
 }

@@ -21,7 +21,7 @@
         const M *v = (const M *)c->in[0].data + first;                                             \
         const M *x = (const M *)c->in[1].data + first;                                             \
         M *out = (M *)c->out[0].data + first;                                                      \
-        _Pragma("GCC ivdep") for (int64_t i = 0; i < n; i++) out[i] = (M)((C)v[i] + (C)x[i]);      \
+        SN_IVDEP for (int64_t i = 0; i < n; i++) out[i] = (M)((C)v[i] + (C)x[i]);                  \
     }
 
 #define MOVING_AVERAGE_SPAN(name, M, C)                                                            \
@@ -31,7 +31,7 @@
         M *out = (M *)c->out[0].data + first;                                                      \
         const C momentum = (C)(M)c->param[0].real;                                                 \
         const C rest = (C)(M)(1 - c->param[0].real);                                               \
-        _Pragma("GCC ivdep") for (int64_t i = 0; i < n; i++) out[i] =                              \
+        SN_IVDEP for (int64_t i = 0; i < n; i++) out[i] =                                          \
             (M)((C)v[i] * momentum + (C)x[i] * rest);                                              \
     }
 
@@ -41,8 +41,7 @@
         const M *g = (const M *)c->in[1].data + first;                                             \
         M *out = (M *)c->out[0].data + first;                                                      \
         const C rate = (C)(M)c->param[0].real;                                                     \
-        _Pragma("GCC ivdep") for (int64_t i = 0; i < n; i++) out[i] =                              \
-            (M)((C)w[i] - rate * (C)g[i]);                                                         \
+        SN_IVDEP for (int64_t i = 0; i < n; i++) out[i] = (M)((C)w[i] - rate * (C)g[i]);           \
     }
 
 #define SGD_MOMENTUM_SPAN(name, M, C)                                                              \
@@ -52,7 +51,7 @@
         M *w_out = (M *)c->out[0].data + first, *m_out = (M *)c->out[1].data + first;              \
         const C rate = (C)(M)c->param[0].real, momentum = (C)(M)c->param[1].real;                  \
         const bool nesterov = c->attrs->sgd.nesterov != 0;                                         \
-        _Pragma("GCC ivdep") for (int64_t i = 0; i < n; i++) {                                     \
+        SN_IVDEP for (int64_t i = 0; i < n; i++) {                                                 \
             const C step = rate * (C)g[i];                                                         \
             const C moved = momentum * (C)m[i] - step;                                             \
             const C ahead = momentum * moved - step;                                               \

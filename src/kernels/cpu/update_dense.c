@@ -14,6 +14,7 @@
  * several; the gradient of a span. Narrow weights need none. Every taker has a first span of its
  * own, the last taker's is span 0, which is the longest: the last byte is always written. */
 #include "kernels/cpu/adam.h"
+#include "kernels/cpu/loops.h"
 #include "kernels/cpu/matrix.h"
 #include "kernels/cpu/product.h"
 #include "kernels/cpu/real.h"
@@ -376,8 +377,7 @@ static void update_weights(const sn_call *c, int64_t first, const float *g, int6
         __builtin_prefetch(w + at + AHEAD);
         __builtin_prefetch(m + at + AHEAD);
         __builtin_prefetch(v + at + AHEAD);
-        _Pragma("GCC ivdep") for (int64_t i = at; i < at + LINE; i++)
-            ADAM_STEP(float, float, grad *grad)
+        SN_IVDEP for (int64_t i = at; i < at + LINE; i++) ADAM_STEP(float, float, grad *grad)
     }
     for (int64_t i = at; i < n; i++)
         ADAM_STEP(float, float, grad *grad)

@@ -44,16 +44,16 @@ static inline double power_double(double x, double p) {
 #define OUT(k, M)      ((M *)c->out[k].data + first)
 #define PARAM(k, M, C) ((C)(M)c->param[k].real)
 /* 1 - parameter k, rounded once. */
-#define REST(k, M, C)   ((C)(M)(1 - c->param[k].real))
-#define MAX_OF(a, b)    ((a) > (b) ? (a) : (b))
-#define SIZE_OF(a)      ((a) < 0 ? -(a) : (a))
+#define REST(k, M, C) ((C)(M)(1 - c->param[k].real))
+#define MAX_OF(a, b)  ((a) > (b) ? (a) : (b))
+#define SIZE_OF(a)    ((a) < 0 ? -(a) : (a))
 /* The gradient is input k, what stands for its squares (adamax: for its sizes) input k + 1 where
  * there is one; otherwise g is read in its place and not used. */
 #define SQUARES_BEHIND(k, M)                                                                       \
     const bool given = c->n_in > (k) + 1;                                                          \
     const M *q = given ? IN((k) + 1, M) : IN(k, M)
 #define SQUARED(C)      (given ? (C)q[i] : grad * grad)
-#define EACH_ELEMENT(i) _Pragma("GCC ivdep") for (int64_t i = 0; i < n; i++)
+#define EACH_ELEMENT(i) SN_IVDEP for (int64_t i = 0; i < n; i++)
 
 #define AMSGRAD_SPAN(name, M, C)                                                                   \
     static void name(const sn_call *c, int64_t first, int64_t n) {                                 \
