@@ -94,15 +94,38 @@ def to_dense(sp_input, default_value=None, validate_indices=True, name=None):
     rank = indices.shape[-1]
     if rank == 1 and not default_value and _capture.is_slot(shape):     # all places of one axis, as a feature of an Example has them
         return tf.identity(values) if values.dtype != tf.string else values
+    if validate_indices and not _capture.is_slot(indices) and not indices._is_traced:
+        _check_order(indices, shape)
     if values.dtype == tf.string:
         return _texts_to_dense(indices, values, shape, default_value)
     if values.dtype == tf.bool:
-        return tf.cast(to_dense(SparseTensor(indices, tf.cast(values, tf.int32), shape), int(default_value or 0)), tf.bool)
+        return tf.cast(to_dense(SparseTensor(indices, tf.cast(values, tf.int32), shape), int(default_value or 0), False), tf.bool)
+    if not _capture.is_slot(indices, values, shape):
+        blank = tf.fill([int(n) for n in shape], tf.cast(default_value or 0, values.dtype))
+        return tf.tensor_scatter_nd_update(blank, tf.cast(indices, tf.int64), values)
     dense = tf.scatter_nd(tf.cast(indices, tf.int64), values, shape)
     if not default_value:
         return dense
     there = tf.scatter_nd(tf.cast(indices, tf.int64), tf.ones_like(values), shape)
     return tf.where(there > 0, dense, tf.cast(default_value, values.dtype))
+
+
+def _check_order(indices, shape):
+    """As TensorFlow: places are within the shape, in order, each once."""
+    import numpy as np
+    rows, dims = indices.numpy(), np.array([int(n) for n in shape])
+    outside = ((rows < 0) | (rows >= dims)).any(1)
+    wrong = lambda i, what: tf.errors.InvalidArgumentError(None, None, f"indices[{i}] = {rows[i].tolist()} is {what}")
+    if outside.any():
+        raise wrong(int(outside.argmax()), f"out of bounds: need 0 <= index < {dims.tolist()}")
+    steps = np.diff(rows, axis=0)
+    moved = (steps != 0).any(1)
+    first = steps[np.arange(len(steps)), (steps != 0).argmax(1)] if len(steps) else steps
+    if not moved.all():
+        raise wrong(int((~moved).argmax()) + 1, "repeated")
+    if (first < 0).any():
+        raise wrong(int((first < 0).argmax()) + 1, "out of order. Many sparse ops require sorted indices.\n    Use `tf.sparse.reorder` to"
+                    " create a correctly ordered copy.\n\n")
 
 
 def _texts_to_dense(indices, values, shape, default_value):

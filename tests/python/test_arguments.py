@@ -181,6 +181,14 @@ class Functions(unittest.TestCase):
         windows = tf2.data.Dataset.range(9).window(3)
         self.assertEqual([int(v) for v in windows.interleave(lambda w: w, cycle_length=2, block_length=2)], [0, 1, 3, 4, 2, 5, 6, 7, 8])
 
+    def test_places_of_sparse_tensors_are_checked_unless_one_says_not(self):
+        for rows, word in (([[1, 0], [0, 0]], "out of order"), ([[1, 0], [1, 0]], "repeated"), ([[0, 0], [5, 1]], "out of bounds")):
+            sparse = tf2.SparseTensor(rows, [1, 2], [2, 2])
+            self.assertRaisesRegex(tf2.errors.InvalidArgumentError, word, tf2.sparse.to_dense, sparse)
+            if word != "out of bounds":
+                self.assertEqual(tf2.sparse.to_dense(sparse, validate_indices=False).numpy()[tuple(rows[1])], 2)
+        self.assertEqual(tf2.sparse.to_dense(tf2.SparseTensor([[0, 0], [1, 1]], [1, 2], [2, 2]), 9).numpy().tolist(), [[1, 9], [9, 2]])
+
     def test_masks_of_lookups_are_no_words(self):
         look = keras.layers.StringLookup(vocabulary=["a"], mask_token="", output_mode="count")
         self.assertEqual(look(tf2.constant([["a", "z", ""]])).numpy().tolist(), [[1, 1]])
@@ -345,6 +353,22 @@ class Foreign(unittest.TestCase):
             held[:] = values
             self.assertRaisesRegex(ValueError, "Unsupported object type", tf2.constant, held)
             self.assertRaises(ValueError, self.fit, held, np.zeros(2))
+
+    def test_epochs_of_so_many_steps_go_on_with_what_is_left(self):
+        x = np.arange(10.0)[:, None]
+        for steps, epochs, want in ((1, 4, [0, 4, 8, 0]), (2, 3, [0, 4, 8, 0, 4]), (3, 2, [0, 4, 8, 0, 4, 8])):
+            with warnings.catch_warnings(record=True) as told:
+                warnings.simplefilter("always")
+                rows = self.fit(x, x, steps_per_epoch=steps, epochs=epochs)
+            self.assertEqual([r[0][0][0] for r in rows], want)
+            self.assertEqual(len([w for w in told if "ran out of data" in str(w.message)]), int(steps == 2))
+
+    def test_epochs_that_are_validated(self):
+        model, x = keras.Sequential([keras.Input((1,)), keras.layers.Dense(1)]), np.zeros((2, 1), "f4")
+        model.compile("sgd", "mse")
+        for frequency, times in ((2, 2), ([1, 3, 4], 3)):
+            found = model.fit(x, x, epochs=4, verbose=0, validation_data=(x, x), validation_freq=frequency).history
+            self.assertEqual(len(found["val_loss"]), times)
 
     def test_weights_of_classes_and_of_rows_exclude_each_other(self):
         x = np.zeros((4, 1), "f4")

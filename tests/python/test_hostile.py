@@ -290,6 +290,16 @@ class Divisors(unittest.TestCase):
                 with self.assertRaises(tf.errors.InvalidArgumentError):
                     traced(tf.constant([7, -7], dtype), tf.constant([2, 0], dtype)).numpy()
 
+    def test_nor_is_any_other_kind_anywhere(self):
+        ways = (lambda x, y: x // y, lambda x, y: x % y, tf.math.floordiv, tf.math.floormod, tf.math.mod, tf.truncatediv, tf.truncatemod)
+        for divide in ways:
+            for dtype in ("int8", "uint8", "int16", "int32", "int64"):
+                x, y = tf.constant([7, 5], dtype), tf.constant([2, 0], dtype)
+                pairs = tf.data.Dataset.from_tensor_slices((x, y))
+                for call in (lambda: divide(x, y).numpy(), lambda: divide(x, 0).numpy(), lambda: tf.function(divide)(x, y).numpy(),
+                             lambda: list(pairs.map(divide)), lambda: list(pairs.map(divide, num_parallel_calls=2))):
+                    self.assertRaisesRegex(tf.errors.InvalidArgumentError, "division by zero", call)
+
 
 class Ignored(unittest.TestCase):
     """Settings that no layer can follow are refused, also where they look like "not given"."""

@@ -32,7 +32,7 @@ HARMLESS = {
     "read_value": "what is assigned is given in either case, and costs nothing where nobody reads it",
     "validate": "rows are always checked",
     "validate_args": "an argument that is wrong is an error anyway, or has no defined result",
-    "validate_indices": "indices are always checked",
+    "validate_indices": "indices of sets are brought in order, those of gathers checked, in any case",
     "parallel_iterations": "how much is done at once",
     "swap_memory": "where values are kept meanwhile",
     "num_parallel_batches": "how much is done at once",
