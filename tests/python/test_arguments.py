@@ -363,6 +363,16 @@ class Foreign(unittest.TestCase):
             self.assertEqual([r[0][0][0] for r in rows], want)
             self.assertEqual(len([w for w in told if "ran out of data" in str(w.message)]), int(steps == 2))
 
+    def test_callbacks_are_told_once_for_steps_that_are_run_together(self):
+        told, x = [], np.zeros((5, 1), "f4")
+        note = keras.callbacks.LambdaCallback(on_train_batch_begin=lambda batch, logs: told.append(-batch),
+                                              on_train_batch_end=lambda batch, logs: told.append(batch))
+        model = keras.Sequential([keras.Input((1,)), keras.layers.Dense(1)])
+        model.compile("sgd", "mse", steps_per_execution=2)
+        model.fit(x, x, batch_size=1, verbose=0, callbacks=[note])
+        self.assertEqual(told, [0, 1, -2, 3, -4, 5])
+        self.assertEqual(model.get_compile_config()["steps_per_execution"], 2)
+
     def test_epochs_that_are_validated(self):
         model, x = keras.Sequential([keras.Input((1,)), keras.layers.Dense(1)]), np.zeros((2, 1), "f4")
         model.compile("sgd", "mse")

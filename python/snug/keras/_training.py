@@ -215,11 +215,12 @@ class Trainer:
         return self.history
 
     def _epoch(self, batches, steps, runner, class_weight):
-        result, n = {}, 0
+        result, n, group = {}, 0, self._group()
         for i, data in _data.counted(_data.ahead(batches, steps)):
             if steps is not None and i >= steps:
                 break
-            runner.on_train_batch_begin(i)
+            if i % group == 0:
+                runner.on_train_batch_begin(i)
             if class_weight:
                 data = _weigh_classes(data, class_weight)
             first, self.__dict__["_to_come"] = self._to_come, None
@@ -230,14 +231,21 @@ class Trainer:
             if first is not None:
                 runner.book()
                 _C.reserve(left, -1)
-            runner.on_train_batch_end(i, _Later(result))
             n = i + 1
+            if n % group == 0:
+                runner.on_train_batch_end(i, _Later(result))
             if self.stop_training:
                 break
+        if n % group:
+            runner.on_train_batch_end(n - n % group + group - 1, _Later(result))     # as Keras counts them
         if n == 0:
             raise ValueError("The data is empty: there was no batch to train on.")
         runner.set_steps(n if steps is None else steps)
         return self._logs(result)
+
+    def _group(self):
+        """After how many steps callbacks are told."""
+        return self.steps_per_execution if isinstance(self.steps_per_execution, int) and self.steps_per_execution > 0 else 1
 
     def _logs(self, result):
         """Numbers by name, in the order of names; a metric that is several takes its place."""
@@ -272,14 +280,18 @@ class Trainer:
                             steps=steps or batches.steps, model=self)
         runner.on_test_begin()
         self.reset_metrics()
-        result = {}
+        result, n, group = {}, 0, self._group()
         for i, data in _data.counted(_data.ahead(batches, steps)):
             if steps is not None and i >= steps:
                 break
-            runner.on_test_batch_begin(i)
+            if i % group == 0:
+                runner.on_test_batch_begin(i)
             result = self._step("test_step", data, True)
-            data = None
-            runner.on_test_batch_end(i, _Later(result))
+            data, n = None, i + 1
+            if n % group == 0:
+                runner.on_test_batch_end(i, _Later(result))
+        if n % group:
+            runner.on_test_batch_end(n - n % group + group - 1, _Later(result))
         logs = self._logs(result)
         runner.on_test_end(logs)
         return logs if return_dict else self._in_order(logs)
