@@ -26,9 +26,17 @@ def disable_eager_execution():
     _state["eager"] = False
 
 
-@default_only("config device_policy execution_mode")
 def enable_eager_execution(config=None, device_policy=None, execution_mode=None):
     _state["eager"] = True
+    _share_of_card(config)
+
+
+def _share_of_card(config):
+    """What a configuration says of a card's memory becomes its budget."""
+    fraction = getattr(getattr(config, "gpu_options", None), "per_process_gpu_memory_fraction", 0)
+    if isinstance(fraction, (int, float)) and 0 < fraction <= 1:
+        _C.card_budget(f"{100 * fraction}%")
+    return fraction
 
 
 def executing_eagerly():
@@ -379,7 +387,7 @@ def refuse_other_resource(use_resource):
 class GraphVariable(Symbolic):
     """A variable of a graph; what it holds is the session's."""
 
-    @default_only("validate_shape variable_def import_scope shape", "tf.Variable")
+    @default_only("variable_def import_scope shape", "tf.Variable")
     def __init__(self, initial_value=None, trainable=None, collections=None, validate_shape=True, caching_device=None,
                  name=None, variable_def=None, dtype=None, expected_shape=None, import_scope=None, constraint=None, use_resource=None,
                  synchronization=None, aggregation=None, shape=None):
@@ -541,7 +549,7 @@ def _of_scopes(scopes, setting, given):
     return given if given is not None else next((found for s in reversed(scopes) if (found := getattr(s, setting)) is not None), None)
 
 
-@default_only("partitioner validate_shape", "tf.compat.v1.get_variable")
+@default_only("partitioner", "tf.compat.v1.get_variable")
 def get_variable(name, shape=None, dtype=None, initializer=None, regularizer=None, trainable=None, collections=None, caching_device=None,
                  partitioner=None, validate_shape=True, use_resource=None, custom_getter=None, constraint=None, synchronization=None,
                  aggregation=None):
@@ -564,7 +572,6 @@ def _get_variable(scopes, name, shape=None, dtype=None, initializer=None, regula
     """The variable of a full name: what a custom getter is given to call."""
     graph = get_default_graph()
     refuse("tf.compat.v1.get_variable", "partitioner", partitioner, None)
-    refuse("tf.compat.v1.get_variable", "validate_shape", validate_shape, True)
     kind = as_dtype(dtype) if dtype is not None else tf.float32
     if name in graph.variables_by_name:
         return _shared(graph.variables_by_name[name], name, reuse, shape, dtype)
@@ -849,10 +856,7 @@ class Session:
         self.graph = graph or get_default_graph()
         self.config = config
         self._values, self._slots, self._closed = {}, {}, False
-        fraction = getattr(getattr(config, "gpu_options", None), "per_process_gpu_memory_fraction", 0)
-        self.memory_fraction = fraction
-        if isinstance(fraction, (int, float)) and 0 < fraction <= 1:
-            _C.card_budget(f"{100 * fraction}%")
+        self.memory_fraction = _share_of_card(config)
 
     sess_str = ""
 

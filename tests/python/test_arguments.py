@@ -86,8 +86,8 @@ class Graphs(unittest.TestCase):
             self.assertIs(tf.get_variable("v", [2], tf.float64), v)
 
     def test_what_has_one_value_is_refused_otherwise(self):
-        for call in (lambda: tf.get_variable("v", [2], partitioner=lambda **kw: [2]), lambda: tf.Variable(1.0, validate_shape=False),
-                     lambda: tf.Variable(1.0, import_scope="x"), lambda: tf.cond(tf.constant(True), lambda: 1.0, lambda: 2.0, strict=True),
+        for call in (lambda: tf.get_variable("v", [2], partitioner=lambda **kw: [2]), lambda: tf.Variable(1.0, import_scope="x"),
+                     lambda: tf.cond(tf.constant(True), lambda: 1.0, lambda: 2.0, strict=True),
                      lambda: tf.train.Saver({}, sharded=True, allow_empty=True), lambda: tf.Session("grpc://there")):
             self.assertRaises(NotImplementedError, call)
         self.assertRaises(TypeError, tf.gradients, tf.constant(1.0), [], no_such_word=1)

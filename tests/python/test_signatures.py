@@ -31,6 +31,7 @@ HARMLESS = {
     "use_locking": "assignments are one after the other anyway",
     "read_value": "what is assigned is given in either case, and costs nothing where nobody reads it",
     "validate": "rows are always checked",
+    "validate_shape": "a value of another shape is always an error, when it is assigned",
     "validate_args": "an argument that is wrong is an error anyway, or has no defined result",
     "validate_indices": "indices of sets are brought in order, those of gathers checked, in any case",
     "parallel_iterations": "how much is done at once",
@@ -104,6 +105,8 @@ PROTOCOLS = {
 
 # Parameters of one function: ("file: name", parameter).
 HERE = {
+    ("_graph.py: enable_eager_execution", "device_policy"): "where tensors are copied to by themselves",
+    ("_graph.py: enable_eager_execution", "execution_mode"): "when what is recorded runs",
     ("data.py: _Windows._expand", "workers"): "how much is done at once",
     ("_distribute.py: Strategy.update", "group"): "one replica's results are a group",
     ("_distribute.py: Strategy.reduce_to", "reduce_op"): "one replica's value is its sum and its mean",

@@ -4,7 +4,7 @@ import functools
 import types
 
 from snug import _C, _graph, _names
-from snug._given import default_only, refuse
+from snug._given import refuse
 from snug._graph import *  # noqa: F403
 from snug._graph import (AUTO_REUSE, Graph, GraphKeys, InteractiveSession, Operation, Session, control_dependencies,  # noqa: F401
                          get_default_graph, get_default_session)
@@ -144,7 +144,6 @@ def Variable(initial_value=None, trainable=None, collections=None, validate_shap
 
 
 def assign(ref, value, validate_shape=None, use_locking=None, name=None):
-    refuse("tf.compat.v1.assign", "validate_shape", validate_shape is not False, True)
     return ref.assign(value)
 
 
