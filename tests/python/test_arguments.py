@@ -154,7 +154,7 @@ class Functions(unittest.TestCase):
                      lambda: tf2.gather_nd(x, ids, bad_indices_policy="IGNORE"), lambda: tf2.scatter_nd(ids, [1.0], [2], bad_indices_policy="IGNORE"),
                      lambda: tf2.nest.flatten([x], expand_composites=True), lambda: tf2.random.Generator.from_seed(1, alg="threefry"),
                      lambda: tf2.distribute.MirroredStrategy(["cpu:0", "cpu:1"]), lambda: tf2.data.Dataset.range(3).save("x", compression="GZIP"),
-                     lambda: tf2.TensorArray(tf2.float32, 1, handle=x), lambda: keras.Input((2,), sparse=True), lambda: keras.Input((2,), tensor=x),
+                     lambda: tf2.TensorArray(tf2.float32, 1, handle=x), lambda: keras.Input((2,), sparse=True),
                      lambda: keras.losses.MeanSquaredError(dtype="float64"), lambda: keras.metrics.R2Score(class_aggregation=None),
                      lambda: keras.layers.StringLookup(sparse=True), lambda: keras.callbacks.BackupAndRestore("x", double_checkpoint=True),
                      lambda: keras.ops.vectorize(lambda v: v, signature="()->()"), lambda: tf2.io.encode_jpeg(tf2.zeros((8, 8, 3), tf2.uint8), x_density=72),
@@ -200,6 +200,14 @@ class Functions(unittest.TestCase):
         made = keras.models.clone_model(model, clone_function=lambda layer: keras.layers.Dense(layer.units, use_bias=False, name=layer.name))
         self.assertEqual([(layer.name, len(layer.weights)) for layer in made.layers[1:]], [("mid", 1), ("out", 1)])
         self.assertEqual(made(np.ones((1, 2), "f4")).shape, (1, 1))
+        given, called = keras.Input((2,)), []
+        made = keras.models.clone_model(model, given, call_function=lambda layer, *args: called.append(layer.name) or layer(*args))
+        self.assertEqual((made.inputs[0] is given, called), (True, ["mid", "out"]))
+        outer = keras.Sequential([keras.Input((2,)), model])
+        names = []
+        keras.models.clone_model(outer, clone_function=lambda layer: names.append(layer.name) or layer, recursive=True)
+        self.assertEqual(names, ["mid", "out"])
+        self.assertRaises(ValueError, keras.Input, (2,), tensor=np.ones(2))
 
 
 class Weights(unittest.TestCase):

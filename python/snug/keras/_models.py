@@ -576,36 +576,58 @@ def model_from_config(config, custom_objects=None):
     return model
 
 
-@default_only("input_tensors call_function recursive")
 def clone_model(model, input_tensors=None, clone_function=None, call_function=None, recursive=False):
-    if clone_function is not None and not isinstance(model, Sequential):
-        return _clone_graph(model, clone_function)
-    if clone_function is not None:
+    if call_function is not None and not isinstance(model, Functional):
+        raise ValueError(f"`call_function` argument is only supported with Functional models. Received: {model}")
+    if clone_function is None and input_tensors is None and call_function is None and not recursive:
+        return _serial.copy_of(model)
+    clone = _Cloner(clone_function, call_function, recursive)
+    return clone.graph(model, input_tensors) if not isinstance(model, Sequential) else clone.sequence(model, input_tensors)
+
+
+class _Cloner:
+    """Each layer once, as the function makes it; models within models layer by layer, where that is wanted."""
+
+    def __init__(self, clone_function, call_function, recursive):
+        self.function, self.call, self.recursive, self.made = clone_function, call_function, recursive, {}
+
+    def layer(self, layer):
+        if id(layer) not in self.made:
+            if self.recursive and isinstance(layer, (Functional, Sequential)):
+                self.made[id(layer)] = self.graph(layer, None) if isinstance(layer, Functional) else self.sequence(layer, None)
+            else:
+                self.made[id(layer)] = (self.function or _serial.copy_of)(layer)
+        return self.made[id(layer)]
+
+    def sequence(self, model, input_tensors):
+        from snug.keras import layers as kl
         new = Sequential(name=model.name)
+        if input_tensors is not None:
+            new.add(kl.InputLayer(input_tensor=_nest.flatten(input_tensors)[0]))
         for layer in model._stack:
-            new.add(layer if type(layer).__name__ == "InputLayer" else clone_function(layer))
+            if not isinstance(layer, kl.InputLayer):
+                new.add(self.layer(layer))
+            elif input_tensors is None:
+                new.add(layer)
         return new
-    return _serial.copy_of(model)
 
-
-def _clone_graph(model, clone_function):
-    """The calls of a functional model again, each layer once as the function makes it."""
-    if not isinstance(model, Functional):
-        raise ValueError(f"Expected `model` argument to be a functional `Model` instance, but got a subclassed model instead: {model}")
-    from snug.keras import layers as kl
-    made, clones = {}, {}
-    for t in model._flat_inputs:
-        made[id(t)] = kl.Input(batch_shape=t.shape, dtype=t.dtype, name=t._keras_history[0].operation.name)
-    again = lambda x: _symbolic._map(lambda t: made.get(id(t), t), x)
-    for node in model._graph:
-        operation = node.operation
-        if isinstance(operation, kl.InputLayer):
-            continue
-        if isinstance(operation, Layer) and id(operation) not in clones:
-            clones[id(operation)] = clone_function(operation)
-        outputs = clones.get(id(operation), operation)(*again(list(node.args)), **again(dict(node.kwargs)))
-        made.update((id(old), new) for old, new in zip(_nest.flatten(node.outputs), _nest.flatten(outputs)))
-    return Functional(again(model._inputs_struct), again(model._outputs_struct), name=model.name)
+    def graph(self, model, input_tensors):
+        """The calls of a functional model again."""
+        if not isinstance(model, Functional):
+            raise ValueError(f"Expected `model` argument to be a functional `Model` instance, but got a subclassed model instead: {model}")
+        from snug.keras import layers as kl
+        given = [kl.Input(batch_shape=t.shape, dtype=t.dtype, name=t._keras_history[0].operation.name) for t in model._flat_inputs] \
+            if input_tensors is None else _nest.flatten(input_tensors)
+        made = {id(t): g for t, g in zip(model._flat_inputs, given)}
+        again = lambda x: _symbolic._map(lambda t: made.get(id(t), t), x)
+        for node in model._graph:
+            if isinstance(node.operation, kl.InputLayer):
+                continue
+            operation = self.layer(node.operation) if isinstance(node.operation, Layer) else node.operation
+            args, kwargs = again(list(node.args)), again(dict(node.kwargs))
+            outputs = operation(*args, **kwargs) if self.call is None else self.call(operation, *args, **kwargs)
+            made.update((id(old), new) for old, new in zip(_nest.flatten(node.outputs), _nest.flatten(outputs)))
+        return Functional(again(model._inputs_struct), again(model._outputs_struct), name=model.name)
 
 
 def load_model(filepath, custom_objects=None, compile=True, safe_mode=True):

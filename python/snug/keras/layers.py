@@ -704,11 +704,16 @@ def __dir__():
 class InputLayer(Layer):
     _keras_module = "keras.layers"
 
-    @default_only("sparse ragged input_tensor optional", "keras.Input")
+    @default_only("sparse ragged", "keras.Input")
     def __init__(self, shape=None, batch_size=None, dtype=None, sparse=None, ragged=None, batch_shape=None, input_tensor=None,
                  optional=False, name=None, input_shape=None, batch_input_shape=None):
         shape = shape if shape is not None else input_shape
         batch_shape = batch_shape or batch_input_shape
+        if input_tensor is not None:
+            if not isinstance(input_tensor, KerasTensor):
+                raise ValueError(f"Argument `input_tensor` must be a KerasTensor. Received invalid type: input_tensor={input_tensor} (of type"
+                                 f" {type(input_tensor)})")
+            batch_shape, dtype = input_tensor.shape, input_tensor.dtype
         if batch_shape is None:
             if shape is None:
                 raise ValueError("You must pass a `shape` argument.")
@@ -716,7 +721,8 @@ class InputLayer(Layer):
         super().__init__(name=name or auto_name("input_layer"), dtype=None)
         self.batch_shape = tuple(batch_shape)
         self.__dict__["_input_dtype"] = _layer.as_dtype(dtype or backend.floatx())
-        t = KerasTensor(self.batch_shape, self._input_dtype, name=name)
+        self.__dict__["optional"] = bool(optional)
+        t = KerasTensor(self.batch_shape, self._input_dtype, name=name) if input_tensor is None else input_tensor
         self._nodes.append(Node(self, (), {}, t))
         self.__dict__["built"] = True
 
