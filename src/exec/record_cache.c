@@ -156,8 +156,7 @@ void sn_cache_drop(snug_recorder *r, sn_entry *entry) {
     destroy_entry(r, entry);
 }
 
-size_t sn_cache_keep(snug_recorder *r, const sn_entry *only) {
-    size_t n_dropped = 0;
+void sn_cache_keep(snug_recorder *r, const sn_entry *only) {
     for (sn_entry **link = &r->entries; *link;) {
         sn_entry *e = *link;
         if (e == only || !e->on_card) {
@@ -166,10 +165,18 @@ size_t sn_cache_keep(snug_recorder *r, const sn_entry *only) {
         }
         *link = e->next;
         r->n_entries--;
-        n_dropped++;
         destroy_entry(r, e);
     }
-    return n_dropped;
+}
+
+bool sn_cache_leave_card(snug_recorder *r) {
+    const size_t before = r->n_entries;
+    sn_cache_keep(r, NULL);
+    if (r->n_entries == before)
+        return false;
+    sn_executor_forget(r->there);
+    sn_gpu_pool_trim(r->card);
+    return true;
 }
 
 static void evict_oldest(snug_recorder *r) {

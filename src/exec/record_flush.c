@@ -343,15 +343,9 @@ static bool has_storage(const void *ctx, const sn_storage *s) {
     return false;
 }
 
-/* What plans at hand have on the card (arenas, parameters, captured runs) is room for another one.
- * Whether there was any. */
-static bool drop_other_plans(run *u) {
-    if (sn_cache_keep(u->r, NULL) == 0)
-        return false;
+static bool leave_card(run *u) {
     u->entry = NULL;
-    sn_executor_forget(u->r->there);
-    sn_gpu_pool_trim(u->r->card);
-    return true;
+    return sn_cache_leave_card(u->r);
 }
 
 /* And all large ones where there is no plan without. */
@@ -368,7 +362,7 @@ static snug_status find_way(run *u, snug_error *err) {
     snug_status status = bring_and_find(u, &first);
     if (status == SNUG_E_BUDGET && sn_card_drop_doubles(u->r, has_storage, u))
         status = bring_and_find(u, &first);
-    if (status == SNUG_E_BUDGET && drop_other_plans(u))
+    if (status == SNUG_E_BUDGET && leave_card(u))
         status = bring_and_find(u, &first);
     if (status == SNUG_E_BUDGET && take_back(u, NULL) == SNUG_OK && set_feeds(u, true) > 0)
         return bring_and_find(u, err);
@@ -542,7 +536,7 @@ static bool is_interrupted(void *ctx) {
 static snug_status prepare_there(run *u, snug_error *err) {
     snug_status status = sn_executor_prepare(u->r->there, err);
     if (status == SNUG_E_BUDGET || status == SNUG_E_MEMORY) {
-        (void)sn_cache_keep(u->r, u->entry);
+        sn_cache_keep(u->r, u->entry);
         sn_executor_forget(u->r->there);
         status = sn_executor_prepare(u->r->there, err);
     }

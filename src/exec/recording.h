@@ -350,6 +350,7 @@ void sn_variable_detach(snug_variable *v, sn_recording *rec, sn_value version);
 
 /* --- recordings ------------------------------------------------------------------------------- */
 SNUG_CHECKED snug_status sn_recording_create(snug_recorder *r, sn_recording **out, snug_error *err);
+void sn_recording_drop_spare(snug_recorder *r); /* that waits to be used again */
 void sn_recording_destroy(sn_recording *rec);
 void sn_recording_link(sn_recording *rec, snug_tensor *t, sn_value v);
 void sn_recording_unlink(snug_tensor *t);
@@ -468,7 +469,10 @@ void sn_cache_clear(snug_recorder *r);
 /* A plan that there was no memory for: the arena is as large as the largest plan at hand wants it,
  * and nothing else could run. */
 void sn_cache_drop(snug_recorder *r, sn_entry *entry);
-/* Other plans of the card go. How many there were. */
-size_t sn_cache_keep(snug_recorder *r, const sn_entry *only);
+/* Other plans of the card go. */
+void sn_cache_keep(snug_recorder *r, const sn_entry *only);
+/* All of them, with what they have there (arenas, parameters, captured runs): room for another one.
+ * Whether there was any. */
+bool sn_cache_leave_card(snug_recorder *r);
 
 #endif
