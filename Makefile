@@ -3,7 +3,7 @@
 BUILD ?= build
 CMAKE_FLAGS ?=
 
-.PHONY: all demo test test-full test-cuda bench install clean packages
+.PHONY: all demo test test-full soak test-cuda bench install clean packages
 
 all: packages
 	@cmake -S . -B $(BUILD) -G Ninja $(CMAKE_FLAGS) > $(BUILD).log 2>&1 || { cat $(BUILD).log; rm -f $(BUILD).log; exit 1; }
@@ -23,7 +23,14 @@ test: all
 
 test-full: all
 	@tools/packages.sh libonnx-testdata || true
+	@tools/packages.sh clang-14 libclang-rt-14-dev libomp-14-dev || true
 	@tools/test.sh $(BUILD) full
+
+# Fuzz targets for half of HOURS, then long runs; ends with a line for the ledger in docs/reliability.md.
+HOURS ?= 1
+soak: all
+	@tools/packages.sh clang-14 libclang-rt-14-dev libomp-14-dev || true
+	@python3 -B tools/soak.py $(BUILD) $(HOURS)
 
 # On a machine with a GPU; ends with make's code for 77 where there is none.
 test-cuda: all
@@ -37,4 +44,4 @@ install: all
 	@cmake --install $(BUILD)
 
 clean:
-	@rm -rf $(BUILD) $(BUILD)-asan
+	@rm -rf $(BUILD) $(BUILD)-asan $(BUILD)-fuzz

@@ -4,6 +4,7 @@
 
 #include "kernels/cpu/picture.h"
 #include "op/picture.h"
+#include "support/files.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -159,6 +160,23 @@ static void test_recovered_jpeg_has_the_rows_that_are_there(void **state) {
     snug_datum_drop(&part);
     snug_datum_drop(&whole);
     snug_datum_drop(&file);
+}
+
+/* 721 bytes that say 65500 x 65500 and have an end: all of them would be made up. */
+static void test_a_huge_jpeg_is_refused_where_an_eighth_of_it_would_do(void **state) {
+    const sn_attr_text attrs[] = {{"size", "[7,5]"}, {"fast", "True"}};
+    snug_error err;
+    snug_datum picture;
+    size_t n;
+    int n_out;
+    unsigned char *bytes = sn_test_read_file(SNUG_TEST_DATA "/fuzz/corpus/jpeg/65500x65500", &n);
+    snug_text text = {(const char *)bytes, n};
+    const snug_datum in = sn_lent(&text);
+    snug_data_op *op = sn_data_make(*state, "snug.image.decode_resize", attrs, 2);
+    expect_status(snug_data_op_call(op, 0, &in, 1, &picture, 1, &n_out, &err), SNUG_E_FORMAT, &err);
+    expect_text(err.text, "65500 x 65500");
+    snug_data_op_destroy(op);
+    free(bytes);
 }
 
 static void test_huge_png_header_is_refused_before_memory_is_asked_for(void **state) {
@@ -377,6 +395,7 @@ int main(void) {
         engine_test(test_rows_resize_as_whole_pictures_do),
         engine_test(test_truncated_jpeg_names_file_offset_and_reason),
         engine_test(test_recovered_jpeg_has_the_rows_that_are_there),
+        engine_test(test_a_huge_jpeg_is_refused_where_an_eighth_of_it_would_do),
         engine_test(test_huge_png_header_is_refused_before_memory_is_asked_for),
         engine_test(test_a_png_beyond_the_budget_says_so),
         engine_test(test_text_named_jpg_is_no_picture),

@@ -84,6 +84,7 @@ static void test_unknown_words_are_told(void **state) {
     expect_text(err.text, "'twist'");
     expect_status(sn_augment_parse("crop:4", small, &a, &err), SNUG_E_INVALID, &err);
     expect_status(sn_augment_parse("rot90x", small, &a, &err), SNUG_E_INVALID, &err);
+    expect_status(sn_augment_parse("crop:1e38", small, &a, &err), SNUG_E_INVALID, &err);
 }
 
 static const char *pictures(snug_engine *e, int workers) {

@@ -50,6 +50,18 @@ else
 fi
 rm -f "$build-asan.log"
 
+# Each fuzz target for a minute, two at a time, but no longer than 12 minutes in all.
+if [ "$mode" = full ]; then
+    echo "== fuzz targets"
+    n=$(grep -c '^FUZZ(' tests/fuzz/targets.def)
+    tools/fuzz.sh "$build-fuzz" $((1440 / n < 60 ? 1440 / n : 60)) 2
+    case $? in
+    0) passed=$((passed + n)) ;;
+    77) skipped=$((skipped + n)) ;;
+    *) failed=$((failed + 1)) ;;
+    esac
+fi
+
 echo "== the slowest, of $(printf '%s' "$times" | awk '{ s += $1 } END { printf "%.0f", s }') s in all"
 printf '%s' "$times" | sort -rn | head -10
 echo "== skipped within programs: $(printf '%s' "$inner" | awk '{ n += $1 } END { print n + 0 }')"

@@ -24,7 +24,7 @@ static bool read_word(const char *text, size_t n, double value, sn_picture_size 
     else if (is_word(text, n, "rot90"))
         a->rot90 = size.height == size.width;
     else if (is_word(text, n, "crop"))
-        a->crop = value > 0 ? (int64_t)value : least / 8;
+        a->crop = value <= 0 ? least / 8 : value < (double)least ? (int64_t)value : least;
     else if (is_word(text, n, "brightness"))
         a->brightness = value > 0 ? value : 0.1;
     else if (is_word(text, n, "contrast"))

@@ -100,8 +100,10 @@ static snug_status pack(snug_record_writer *w, const void *bytes, size_t n, int 
         w->stream.next_out = w->buffer + w->n;
         w->stream.avail_out = (unsigned)(BUFFER_BYTES - w->n);
         code = deflate(&w->stream, finish);
-        from += here - w->stream.avail_in;
-        n -= here - w->stream.avail_in;
+        const unsigned taken = here - w->stream.avail_in;
+        if (taken > 0) /* of no bytes there may be no address */
+            from += taken;
+        n -= taken;
         w->n = BUFFER_BYTES - w->stream.avail_out;
         if (w->n == BUFFER_BYTES)
             SNUG_TRY(flush(w, err));
