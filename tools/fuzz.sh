@@ -3,7 +3,7 @@
 # under AddressSanitizer and UndefinedBehaviorSanitizer. Prints executions per target; an input that fails a target stays in
 # FOLDER/failed and fails the run. Ends with 77 where there is no clang or no libFuzzer.
 # usage: tools/fuzz.sh FOLDER SECONDS [AT_ONCE [TARGET...]]     seconds per target; how many run side by side (2)
-# With SNUG_FUZZ_KEEP=1 inputs that reach new code are added to tests/fuzz/corpus, the fewest that do.
+# With SNUG_FUZZ_KEEP=1 some inputs that reach new code are added to tests/fuzz/corpus.
 set -u
 folder=$1 seconds=$2 at_once=${3:-2}
 shift $(($# < 3 ? $# : 3))
@@ -24,6 +24,18 @@ targets=${*:-$(sed -nE 's/^FUZZ\(([a-z_]+), .*/\1/p' tests/fuzz/targets.def)}
 rm -rf "$folder/failed"
 mkdir -p "$folder/failed" "$folder/found" "$folder/logs"
 
+# The smallest inputs that reach what the corpus does not: a dozen at most, for `make test` replays them all.
+keep_some() {
+    local kept=$folder/kept/$1 input
+    rm -rf "$kept"
+    mkdir -p "$kept"
+    cp tests/fuzz/corpus/"$1"/* "$kept"
+    "$folder/fuzz_$1" -merge=1 -max_len="$2" "$kept" "$folder/found/$1" > /dev/null 2>&1
+    for input in $(ls -rS "$kept" | grep -E '^[0-9a-f]{40}$' | head -12); do
+        cp -n "$kept/$input" "tests/fuzz/corpus/$1/${input:0:12}"
+    done
+}
+
 run_one() {
     local name=$1 corpus=tests/fuzz/corpus/$1 most
     most=$(sed -nE "s/^FUZZ\($name, ([0-9]+)\)/\1/p" tests/fuzz/targets.def)
@@ -40,9 +52,7 @@ run_one() {
         grep -E 'fuzz target failed|ERROR: |SUMMARY|runtime error|input is|on the ledger|are allowed' "$folder/logs/$name" | head -8
         echo "$name" >> "$folder/failed/names"
     fi
-    if [ "${SNUG_FUZZ_KEEP:-}" = 1 ] && [ $rc = 0 ]; then
-        "$folder/fuzz_$name" -merge=1 -max_len="$most" "$corpus" "$folder/found/$name" > /dev/null 2>&1
-    fi
+    [ "${SNUG_FUZZ_KEEP:-}" != 1 ] || [ $rc != 0 ] || keep_some "$name" "$most"
 }
 
 at=0
