@@ -554,6 +554,7 @@ typedef struct {
     uint64_t *visited;
     job *jobs;
     size_t n_jobs;
+    size_t last; /* position that was visited */
     bool whole;
     sn_regex_match m;
 } search;
@@ -614,10 +615,11 @@ static size_t step(const instruction *in, const snug_text *t, size_t i) {
 }
 
 static bool first_visit(search *s, int32_t pc, size_t i) {
-    const size_t state = (size_t)pc * (s->text->bytes + 1) + i;
+    const size_t state = i * (size_t)s->r->n_code + (size_t)pc;
     const uint64_t bit = 1ull << (state & 63);
     const bool first = !(s->visited[state >> 6] & bit);
     s->visited[state >> 6] |= bit;
+    s->last = i > s->last ? i : s->last;
     return first;
 }
 
@@ -667,18 +669,27 @@ static bool match_at(search *s, size_t start) {
     return false;
 }
 
+/* For the next search, which begins at `from` or later. */
+static void clear_visited(const search *s, size_t from) {
+    const size_t first = from * (size_t)s->r->n_code >> 6,
+                 last = (s->last * (size_t)s->r->n_code + (size_t)s->r->n_code) >> 6;
+    memset(s->visited + first, 0, (last - first + 1) * sizeof *s->visited);
+}
+
 bool sn_regex_find(const sn_regex *r, const snug_text *text, size_t from, bool whole, void *work,
                    sn_regex_match *out) {
     const size_t bits = (text->bytes + 1) * (size_t)r->n_code / 64 + 1;
-    search s = {.r = r, .text = text, .visited = work, .whole = whole};
+    search s = {.r = r, .text = text, .visited = work, .last = from, .whole = whole};
     s.jobs = (job *)(void *)((char *)work + bits * 8);
-    memset(s.visited, 0, bits * 8);
+    if (from == 0)
+        memset(s.visited, 0, bits * 8);
     /* What failed from an earlier start fails from a later one, too: visited stays. */
     for (size_t i = from; i <= (whole ? from : text->bytes); i++) {
         const bool inside = i < text->bytes && ((unsigned char)text->data[i] & 0xc0) == 0x80;
         if (inside || !match_at(&s, i)) /* no match begins inside a character */
             continue;
         *out = s.m;
+        clear_visited(&s, from);
         return true;
     }
     return false;

@@ -1,0 +1,331 @@
+/* test_growth.c: what is done once per operation, layer, tensor or character is done in work that
+ * grows with their number, not with its square. Work is counted, not timed: the library is compiled
+ * once more with a call in every basic block (-fsanitize-coverage=trace-pc), so a loop anywhere in
+ * it counts, whoever wrote it. A case runs with n and 4n; work may grow by 4^1.2. */
+#include "support/bench.h"
+#include "support/support.h"
+
+#include "data/regex.h"
+#include "exec/recording.h"
+#include "graph/graph.h"
+#include "plan/plan.h"
+
+#include <snug/dataset.h>
+#include <snug/function.h>
+#include <snug/layer.h>
+#include <snug/model.h>
+#include <snug/train.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define OK(call) expect_ok((call), &b->err)
+
+static uint64_t n_blocks;
+
+__attribute__((visibility("default"))) void __sanitizer_cov_trace_pc(void);
+void __sanitizer_cov_trace_pc(void) {
+    n_blocks++;
+}
+
+static const snug_type scalar = {.dtype = SNUG_F32};
+
+/* --- cases: each does something n times ------------------------------------------------------- */
+typedef void (*growing)(bench *b, int n);
+
+static snug_tensor *number(bench *b, double value) {
+    snug_tensor *t;
+    OK(snug_tensor_copy(b->r, &scalar, &(float){(float)value}, &t, &b->err));
+    return t;
+}
+
+static snug_tensor *op(bench *b, const char *name, const char *attrs, snug_tensor *x,
+                       snug_tensor *y) {
+    snug_tensor *in[2] = {x, y}, *out;
+    OK(snug_record_op(b->r, name, attrs, in, y ? 2 : 1, &out, 1, &b->err));
+    return out;
+}
+
+/* x, then n operations on it, of which only the last is held. */
+static snug_tensor *chain(bench *b, snug_tensor *x, int n) {
+    snug_tensor_hold(x);
+    for (int i = 0; i < n; i++) {
+        snug_tensor *next = op(b, i % 2 ? "tanh" : "neg", "", x, NULL);
+        snug_tensor_drop(x);
+        x = next;
+    }
+    return x;
+}
+
+static double value_of(bench *b, snug_tensor *t) {
+    float v;
+    OK(snug_tensor_read(t, &v, sizeof v, &b->err));
+    return v;
+}
+
+static void record_and_run(bench *b, int n) {
+    snug_tensor *x = number(b, 1), *y = chain(b, x, n);
+    (void)value_of(b, y);
+    snug_tensor_drop(x);
+    snug_tensor_drop(y);
+}
+
+static snug_tensor *gradient(bench *b, snug_tape *t, snug_tensor *y, snug_tensor *x) {
+    const snug_source source = {.tensor = x};
+    snug_tensor *dx;
+    OK(snug_tape_gradient(t, &y, NULL, 1, &source, 1, &dx, &b->err));
+    return dx;
+}
+
+static void differentiate(bench *b, int n) {
+    snug_tape *t;
+    snug_tensor *x = number(b, 1);
+    OK(snug_tape_create(b->r, NULL, &t, &b->err));
+    OK(snug_tape_watch(t, x, &b->err));
+    snug_tensor *y = chain(b, x, n), *dx = gradient(b, t, y, x);
+    (void)value_of(b, dx);
+    snug_tensor_drop(x);
+    snug_tensor_drop(y);
+    snug_tensor_drop(dx);
+    snug_tape_drop(t);
+}
+
+/* One tape after the other, and nothing is read between them. */
+static void use_tapes(bench *b, int n) {
+    snug_tensor *x = number(b, 1), *sum = number(b, 0);
+    for (int i = 0; i < n; i++) {
+        snug_tape *t;
+        OK(snug_tape_create(b->r, NULL, &t, &b->err));
+        OK(snug_tape_watch(t, x, &b->err));
+        snug_tensor *y = chain(b, x, 2), *dx = gradient(b, t, y, x);
+        snug_tensor *more = op(b, "add", "", sum, dx);
+        snug_tape_drop(t);
+        snug_tensor_drop(y);
+        snug_tensor_drop(dx);
+        snug_tensor_drop(sum);
+        sum = more;
+    }
+    (void)value_of(b, sum);
+    snug_tensor_drop(sum);
+    snug_tensor_drop(x);
+}
+
+static snug_tensor *call(bench *b, const char *name, const snug_argument *args, int n) {
+    snug_tensor *out;
+    int function, n_out;
+    assert_true(snug_function_find(name, &function));
+    OK(snug_function_call(b->r, function, args, n, &out, 1, &n_out, &b->err));
+    return out;
+}
+
+static snug_tensor *call_list(bench *b, const char *name, snug_argument *items, int n) {
+    snug_argument list = {.kind = SNUG_ARG_LIST};
+    list.list.items = items;
+    list.list.n = n;
+    return call(b, name, &list, 1);
+}
+
+/* n tensors that are held as one list, a stack, a sum. */
+static void join_lists(bench *b, int n) {
+    snug_argument *items = calloc((size_t)n, sizeof *items);
+    for (int i = 0; i < n; i++)
+        items[i] = (snug_argument){.kind = SNUG_ARG_TENSOR, .tensor = number(b, i % 8)};
+    snug_tensor *stacked = call_list(b, "tf.stack", items, n);
+    snug_tensor *sum = call_list(b, "tf.add_n", items, n);
+    const snug_argument all = {.kind = SNUG_ARG_TENSOR, .tensor = stacked};
+    snug_tensor *total = call(b, "tf.reduce_sum", &all, 1);
+    assert_int_equal(snug_tensor_type(stacked)->dims[0], n);
+    assert_true(value_of(b, total) == n / 8 * 28 && value_of(b, sum) == n / 8 * 28);
+    for (int i = 0; i < n; i++)
+        snug_tensor_drop(items[i].tensor);
+    snug_tensor_drop(stacked);
+    snug_tensor_drop(sum);
+    snug_tensor_drop(total);
+    free(items);
+}
+
+/* n variables under one tape, a gradient of each, and a step. */
+static void train_variables(bench *b, int n) {
+    snug_variable **v = calloc((size_t)n, sizeof *v);
+    snug_tensor **grads = calloc((size_t)n, sizeof *grads);
+    snug_source *sources = calloc((size_t)n, sizeof *sources);
+    snug_optimizer *o;
+    snug_tape *t;
+    snug_tensor *sum = number(b, 0), *one = number(b, 1);
+    OK(snug_optimizer_create(b->r, "adam", &o, &b->err));
+    for (int i = 0; i < n; i++) {
+        OK(snug_variable_create(b->r, one, NULL, &v[i], &b->err));
+        sources[i] = (snug_source){.variable = v[i]};
+    }
+    OK(snug_tape_create(b->r, NULL, &t, &b->err));
+    for (int i = 0; i < n; i++) {
+        snug_tensor *x, *more;
+        OK(snug_variable_read(v[i], &x, &b->err));
+        more = op(b, "add", "", sum, x);
+        snug_tensor_drop(sum);
+        snug_tensor_drop(x);
+        sum = more;
+    }
+    OK(snug_tape_gradient(t, &sum, NULL, 1, sources, n, grads, &b->err));
+    OK(snug_optimizer_apply(o, grads, v, n, -1, &b->err));
+    OK(snug_sync(b->r, &b->err));
+    assert_int_equal(snug_optimizer_n_slots(o), 2 * n);
+    assert_non_null(snug_optimizer_slot(o, 2 * n - 1));
+    snug_tape_drop(t);
+    for (int i = 0; i < n; i++) {
+        snug_tensor_drop(grads[i]);
+        snug_variable_drop(v[i]);
+    }
+    snug_optimizer_destroy(o);
+    snug_tensor_drop(sum);
+    snug_tensor_drop(one);
+    free(sources);
+    free(grads);
+    free(v);
+}
+
+static void find_unique(bench *b, int n) {
+    const snug_type t = {SNUG_I32, 1, {n}};
+    int32_t *v = calloc((size_t)n, sizeof *v);
+    snug_tensor *x, *out[2];
+    int function, n_out;
+    for (int i = 0; i < n; i++)
+        v[i] = 64 * i;
+    OK(snug_tensor_copy(b->r, &t, v, &x, &b->err));
+    const snug_argument arg = {.kind = SNUG_ARG_TENSOR, .tensor = x};
+    assert_true(snug_function_find("tf.unique", &function));
+    OK(snug_function_call(b->r, function, &arg, 1, out, 2, &n_out, &b->err));
+    assert_int_equal(snug_tensor_type(out[0])->dims[0], n);
+    for (int i = 0; i < n_out; i++)
+        snug_tensor_drop(out[i]);
+    snug_tensor_drop(x);
+    free(v);
+}
+
+/* A model of n layers: made, planned, described. */
+static void plan_layers(bench *b, int n) {
+    snug_model *m;
+    snug_model_plan_info info;
+    size_t parameters = 0;
+    OK(snug_model_create(b->e, "deep", &(snug_type){SNUG_F32, 1, {4}}, &m, &b->err));
+    for (int i = 0; i < n; i++)
+        OK(snug_model_add(m, "Dense", "units=4 activation=relu", &b->err));
+    OK(snug_model_compile(m, &(snug_compile){.loss = "mse", .optimizer = "adam"}, &b->err));
+    OK(snug_model_plan(m, &(snug_plan_request){.batch = 4, .train = 1}, &info, &b->err));
+    for (int i = 0; i < n; i++) {
+        snug_layer_info l;
+        snug_model_layer(m, (size_t)i, &l);
+        parameters += (size_t)l.n_params;
+    }
+    assert_int_equal(parameters, 20 * n);
+    snug_model_destroy(m);
+}
+
+/* Lifetimes of a training step: long ones within longer ones, and short ones between. */
+static void pack_boxes(bench *b, int n) {
+    sn_pack_item *items = calloc((size_t)n, sizeof *items);
+    const uint32_t half = (uint32_t)n / 2, all = (uint32_t)n;
+    size_t height, bound;
+    for (uint32_t i = 0; i < half; i++) {
+        const size_t size = 64 * (size_t)(1 + i % 7);
+        items[2 * i] = (sn_pack_item){i, all - i + 1, size, 0};
+        items[2 * i + 1] = (sn_pack_item){all - i, all - i + 2, size * 3, 0};
+    }
+    OK(sn_pack(b->e, items, (uint32_t)n, &height, &bound, &b->err));
+    assert_in_range(height, bound, bound + bound / 10);
+    free(items);
+}
+
+static void go_through_datasets(bench *b, int n) {
+    snug_dataset *all, *one;
+    snug_iterator *it;
+    snug_element e;
+    int n_elements = 0;
+    OK(snug_dataset_range(b->e, 0, 1, 1, &all, &b->err));
+    for (int i = 1; i < n; i++) {
+        OK(snug_dataset_range(b->e, 0, 1, 1, &one, &b->err));
+        OK(snug_dataset_concatenate(all, one, &all, &b->err));
+    }
+    OK(snug_iterator_create(all, &it, &b->err));
+    while (snug_iterator_next(it, &e, &b->err) == SNUG_OK) {
+        snug_element_drop(&e);
+        n_elements++;
+    }
+    assert_int_equal(n_elements, n);
+    snug_iterator_destroy(it);
+    snug_dataset_drop(all);
+}
+
+/* --- what they may take ----------------------------------------------------------------------- */
+static uint64_t work_of(void **state, growing grow, int n) {
+    bench b = open_bench(state);
+    const uint64_t before = n_blocks;
+    grow(&b, n);
+    const uint64_t work = n_blocks - before;
+    snug_recorder_destroy(b.r);
+    return work;
+}
+
+static void expect_growth(void **state, growing grow, int n) {
+    const uint64_t few = work_of(state, grow, n), many = work_of(state, grow, 4 * n);
+    assert_true(few > (uint64_t)n); /* the library is the counted one */
+    if ((double)many > 5.278 * (double)few)
+        fail_msg("%d take %llu blocks, %d take %llu: %.2f times as many", n,
+                 (unsigned long long)few, 4 * n, (unsigned long long)many,
+                 (double)many / (double)few);
+}
+
+#define CASE(name, grow, n)                                                                        \
+    static void test_##name(void **state) {                                                        \
+        expect_growth(state, grow, n);                                                             \
+    }
+CASE(recording_and_its_run_grow_with_operations, record_and_run, 2000)
+CASE(gradients_grow_with_operations, differentiate, 2000)
+CASE(tapes_do_not_look_at_what_others_saw, use_tapes, 500)
+CASE(lists_grow_with_tensors, join_lists, 2000)
+CASE(steps_grow_with_variables, train_variables, 500)
+CASE(unique_values_grow_with_elements, find_unique, 5000)
+CASE(plans_grow_with_layers, plan_layers, 500)
+CASE(packing_grows_with_boxes, pack_boxes, 15000)
+CASE(concatenations_grow_with_datasets, go_through_datasets, 1000)
+
+static bool is_full(void) {
+    return getenv("SNUG_TEST_FULL") != NULL;
+}
+
+/* A million operations under a tape: the recording runs by itself on the way. */
+static void test_long_tapes_end(void **state) {
+    bench b = open_bench(state);
+    differentiate(&b, is_full() ? 1000000 : 100000);
+    snug_recorder_destroy(b.r);
+}
+
+static void test_long_lists_are_stacked(void **state) {
+    bench b = open_bench(state);
+    join_lists(&b, is_full() ? 800000 : 100000);
+    snug_recorder_destroy(b.r);
+}
+
+static void test_deep_models_are_planned(void **state) {
+    bench b = open_bench(state);
+    plan_layers(&b, is_full() ? 20000 : 2000);
+    snug_recorder_destroy(b.r);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        engine_test(test_recording_and_its_run_grow_with_operations),
+        engine_test(test_gradients_grow_with_operations),
+        engine_test(test_tapes_do_not_look_at_what_others_saw),
+        engine_test(test_lists_grow_with_tensors),
+        engine_test(test_steps_grow_with_variables),
+        engine_test(test_unique_values_grow_with_elements),
+        engine_test(test_plans_grow_with_layers),
+        engine_test(test_packing_grows_with_boxes),
+        engine_test(test_concatenations_grow_with_datasets),
+        engine_test(test_long_tapes_end),
+        engine_test(test_long_lists_are_stacked),
+        engine_test(test_deep_models_are_planned),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
