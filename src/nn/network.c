@@ -196,6 +196,8 @@ static void find_ranges(sn_network *n) {
 
 void sn_network_drop_slots(sn_network *n) {
     uint32_t kept = 0;
+    if (!n->slot_zone) /* there are none */
+        return;
     sn_names_forget(&n->var_names);
     for (uint32_t i = 0; i < n->n_vars; i++) {
         if (n->vars[i].slot) {

@@ -161,13 +161,6 @@ static snug_status reserve(sn_network *n, snug_error *err) {
                    &n->cap_applications, n->n_applications + 1, err);
 }
 
-static int count_uses(const sn_network *n, uint32_t layer) {
-    int uses = 0;
-    for (size_t i = 0; i < n->n_applications; i++)
-        uses += n->applications[i].layer == layer;
-    return uses;
-}
-
 /* Texts of the spec are the caller's: the network keeps copies. */
 static snug_status copy_texts(sn_network *n, const sn_layer_spec *spec, sn_application *a,
                               snug_error *err) {
@@ -183,7 +176,7 @@ static snug_status copy_texts(sn_network *n, const sn_layer_spec *spec, sn_appli
 /* Appends an application of a layer; there is room for it. */
 static snug_status append(sn_network *n, uint32_t layer, const sn_layer_spec *spec,
                           snug_error *err) {
-    const sn_layer *l = &n->layers[layer];
+    sn_layer *const l = &n->layers[layer];
     int n_in = spec->n_in;
     for (int k = 0; spec->role && k < spec->n_in; k++)
         n_in -= sn_role_is_mask(spec->role[k]);
@@ -192,28 +185,44 @@ static snug_status append(sn_network *n, uint32_t layer, const sn_layer_spec *sp
                        l->name, l->cls->class_name, n_in, l->cls->min_in,
                        l->cls->max_in > l->cls->min_in ? " or more" : "");
     sn_application a = {.layer = layer,
-                        .use = count_uses(n, layer),
+                        .use = l->uses,
                         .n_in = spec->n_in,
                         .first = (uint32_t)n->n_tensors};
     memcpy(a.in, spec->in, (size_t)spec->n_in * sizeof *spec->in);
     SNUG_TRY(copy_texts(n, spec, &a, err));
     SNUG_TRY(infer_outputs(n, &a, err));
     n->applications[n->n_applications++] = a;
+    l->uses++;
     n->n_tensors += (size_t)a.n_out;
     sn_network_set_outputs(n, &a.first, 1);
     return SNUG_OK;
 }
 
 /* --- indices ---------------------------------------------------------------------------------- */
+/* The application whose first output the tensor is, or NULL: they stand in the order of tensors. */
+static const sn_application *maker_of(const sn_network *n, uint32_t tensor) {
+    size_t a = 0, b = n->n_applications;
+    while (a < b) {
+        const size_t mid = a + (b - a) / 2;
+        if (n->applications[mid].first < tensor)
+            a = mid + 1;
+        else
+            b = mid;
+    }
+    const bool is_first = a < n->n_applications && n->applications[a].first == tensor;
+    return is_first ? &n->applications[a] : NULL;
+}
+
 /* Keras' Input is a float unless told otherwise, and Embedding casts: an input that nothing but
  * embeddings reads is fed indices here. Returns the input behind the tensor, or n_inputs. */
 static uint32_t input_behind(const sn_network *n, uint32_t tensor) {
-    for (size_t i = n->n_applications; i-- > 0 && tensor >= n->n_inputs;) {
-        const sn_application *a = &n->applications[i];
-        if (a->first == tensor && strcmp(n->layers[a->layer].cls->class_name, "InputLayer") == 0)
-            tensor = a->in[0];
+    while (tensor >= n->n_inputs) {
+        const sn_application *a = maker_of(n, tensor);
+        if (!a || strcmp(n->layers[a->layer].cls->class_name, "InputLayer") != 0)
+            return n->n_inputs;
+        tensor = a->in[0];
     }
-    return tensor < n->n_inputs ? tensor : n->n_inputs;
+    return tensor;
 }
 
 static bool is_read(const sn_network *n, uint32_t input) {

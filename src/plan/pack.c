@@ -27,7 +27,7 @@ enum { REPAIR_ROUNDS = 12, REPAIR_ROUNDS_LARGE = 4 };
 enum { SCANS_PER_WORK = 4 };
 /* Above this many boxes one pass over time comes first, and what looks at all placed boxes for each
  * ends when the work is used up. */
-enum { SWEEP_FROM = 12000 };
+enum { SWEEP_FROM = 5000 };
 /* Elementary operations of all attempts together; a million take about 3 ms. */
 #define WORK_SMALL   UINT64_C(2500000)
 #define WORK_PER_BOX UINT64_C(1200) /* of large instances, and of what is near already */

@@ -281,12 +281,12 @@ static void expect_growth(void **state, growing grow, int n) {
     }
 CASE(recording_and_its_run_grow_with_operations, record_and_run, 2000)
 CASE(gradients_grow_with_operations, differentiate, 2000)
-CASE(tapes_do_not_look_at_what_others_saw, use_tapes, 500)
+CASE(tapes_do_not_look_at_what_others_saw, use_tapes, 100)
 CASE(lists_grow_with_tensors, join_lists, 2000)
 CASE(steps_grow_with_variables, train_variables, 500)
 CASE(unique_values_grow_with_elements, find_unique, 5000)
 CASE(plans_grow_with_layers, plan_layers, 500)
-CASE(packing_grows_with_boxes, pack_boxes, 15000)
+CASE(packing_grows_with_boxes, pack_boxes, 6000)
 CASE(concatenations_grow_with_datasets, go_through_datasets, 1000)
 
 static bool is_full(void) {
