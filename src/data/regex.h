@@ -27,9 +27,9 @@ typedef struct {
 
 /* What a search writes while it runs: so many bytes for a text of n. False: too many. */
 bool sn_regex_work(const sn_regex *r, size_t n, size_t *bytes);
-/* The first match that starts at `from` or later; with whole, one of the whole text. A search from 0
- * comes first for each text, and none after one that found nothing: matches one after the other take
- * work that grows with the text, not with each of them. */
+/* The first match that starts at `from` or later; with whole, one of the whole text. A search from
+ * 0 comes first for each text, and none after one that found nothing: so all searches of a text
+ * together clear what they visited, and not all of it for each of them. */
 bool sn_regex_find(const sn_regex *r, const snug_text *text, size_t from, bool whole, void *work,
                    sn_regex_match *out);
 

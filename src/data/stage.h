@@ -126,6 +126,8 @@ enum { SN_MOST_STAGES = 10000, SN_MOST_PLACES = 1000000, SN_STAGE_STACK = 192 <<
 SNUG_CHECKED snug_status sn_stage_create(const sn_stage_class *kind, snug_engine *e,
                                          snug_dataset *const *before, int n_before,
                                          snug_dataset **out, snug_error *err);
+/* Endless where one is, else unknown where one is (concatenate.c). */
+int64_t sn_cardinality_sum(int64_t a, int64_t b);
 /* Zeroed bytes of category INPUT as ctx. */
 SNUG_CHECKED snug_status sn_stage_ctx(snug_dataset *d, size_t bytes, snug_error *err);
 /* The two together over one stage, for transformations: checks d and out, drops d when it fails. */

@@ -621,9 +621,8 @@ int sn_fn_list(sn_fn_call *c, int i, sn_value **out) {
     *out = NULL;
     if (n < 1)
         sn_fn_refuse(c, SNUG_E_UNSUPPORTED, "a list of no tensors; at least one is needed");
-    if (sn_fn_failed(c) ||
-        sn_grow(snug_recorder_engine(c->r.r), SN_MEM_OTHER, &c->values, sizeof *c->values,
-                &c->cap_values, (size_t)n, err) != SNUG_OK)
+    if (sn_fn_failed(c) || sn_grow(snug_recorder_engine(c->r.r), SN_MEM_OTHER, &c->values,
+                                   sizeof *c->values, &c->cap_values, (size_t)n, err) != SNUG_OK)
         return 0;
     use_items(c, items, n, c->values);
     *out = c->values;

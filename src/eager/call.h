@@ -20,8 +20,9 @@
 
 #define SN_FN_MAX_ARGS  20
 #define SN_FN_MAX_OUT   96
-#define SN_FN_MAX_ITEMS 256 /* integers of an argument, and items of a list that is read in place */
-#define SN_FN_MAX_MADE  32  /* tensors made of lists and of what is read */
+#define SN_FN_MAX_ITEMS 256 /* integers of an argument, and items of a list that is read in place  \
+                             */
+#define SN_FN_MAX_MADE 32   /* tensors made of lists and of what is read */
 
 typedef struct {
     sn_record_call r;

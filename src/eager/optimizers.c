@@ -23,7 +23,7 @@ struct snug_optimizer {
     sn_named_real numbers[SN_OPTIMIZER_PARAMS]; /* of the step that is recorded or called */
     int n_numbers;
     sn_host host;
-    int n_refs; /* the owner's, and those of traces */
+    int n_refs;       /* the owner's, and those of traces */
     sn_numbers homes; /* of weights, by the address of the variable */
     uint32_t *slots;  /* homes, in the order they were made */
     size_t n_slots, cap_slots;

@@ -199,14 +199,6 @@ snug_status sn_recording_bytes(sn_recording *rec, const snug_type *type, sn_stor
     return SNUG_OK;
 }
 
-snug_status sn_recording_keep(sn_recording *rec, sn_kept kept, snug_error *err) {
-    SNUG_TRY(GROW(rec, kept, rec->n_kept + 1, err));
-    SNUG_TRY(sn_numbers_reserve(&rec->kept_of, err));
-    sn_numbers_put(&rec->kept_of, kept.leaf.i, (uint32_t)rec->n_kept);
-    rec->kept[rec->n_kept++] = kept;
-    return SNUG_OK;
-}
-
 snug_status sn_recording_stand_in(sn_recording *rec, sn_value value, sn_storage *s, sn_value *leaf,
                                   snug_error *err) {
     const snug_type type = *sn_graph_type(rec->graph, value);

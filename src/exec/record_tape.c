@@ -570,6 +570,15 @@ static snug_status bring(keeper *k, sn_value v, snug_error *err) {
     return SNUG_OK;
 }
 
+snug_status sn_recording_keep(sn_recording *rec, sn_kept kept, snug_error *err) {
+    SNUG_TRY(sn_grow(rec->r->engine, SN_MEM_GRAPH, &rec->kept, sizeof *rec->kept, &rec->cap_kept,
+                     rec->n_kept + 1, err));
+    SNUG_TRY(sn_numbers_reserve(&rec->kept_of, err));
+    sn_numbers_put(&rec->kept_of, kept.leaf.i, (uint32_t)rec->n_kept);
+    rec->kept[rec->n_kept++] = kept;
+    return SNUG_OK;
+}
+
 /* The outputs that have bytes get stand-ins. */
 static snug_status stand_in(keeper *k, sn_value old, snug_error *err) {
     sn_recording *to = k->to;

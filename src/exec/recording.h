@@ -153,7 +153,7 @@ struct sn_recording {
     size_t n_kept, cap_kept;
     sn_numbers kept_of; /* by leaf: the newest of kept */
     bool has_versions;  /* leaves may be older versions of variables */
-    uint32_t n_again; /* so many first nodes ran before and are here for tapes */
+    uint32_t n_again;   /* so many first nodes ran before and are here for tapes */
     sn_echo *echo;
     size_t n_echo, cap_echo;
     /* traces only */
@@ -170,8 +170,8 @@ struct snug_tape {
     struct sn_seat *seat; /* whose thread made it; NULL: that is gone */
     uint32_t bit;
     bool persistent, watches, active, used;
-    bool marks;           /* something was watched by name since it was used up */
-    uint64_t born_in;     /* serial of the recording it was made in, which had so many nodes */
+    bool marks;       /* something was watched by name since it was used up */
+    uint64_t born_in; /* serial of the recording it was made in, which had so many nodes */
     uint32_t first_node;
     snug_variable **watched; /* uses held, in order of first read */
     size_t n_watched, cap_watched;

@@ -210,8 +210,8 @@ static snug_status take_name(const named_list *l, sn_names *names, const char *k
                              const char *name, snug_error *err) {
     uint32_t there;
     if (find_named(l, name, &there))
-        return sn_fail(err, SNUG_E_INVALID,
-                       "there is an %s '%.80s' already; choose another name", kind, name);
+        return sn_fail(err, SNUG_E_INVALID, "there is an %s '%.80s' already; choose another name",
+                       kind, name);
     return sn_names_reserve(names, err);
 }
 

@@ -184,10 +184,8 @@ static snug_status append(sn_network *n, uint32_t layer, const sn_layer_spec *sp
         return sn_fail(err, SNUG_E_INVALID, "%s (%s): it is applied to %d tensors, it takes %d%s",
                        l->name, l->cls->class_name, n_in, l->cls->min_in,
                        l->cls->max_in > l->cls->min_in ? " or more" : "");
-    sn_application a = {.layer = layer,
-                        .use = l->uses,
-                        .n_in = spec->n_in,
-                        .first = (uint32_t)n->n_tensors};
+    sn_application a = {
+        .layer = layer, .use = l->uses, .n_in = spec->n_in, .first = (uint32_t)n->n_tensors};
     memcpy(a.in, spec->in, (size_t)spec->n_in * sizeof *spec->in);
     SNUG_TRY(copy_texts(n, spec, &a, err));
     SNUG_TRY(infer_outputs(n, &a, err));

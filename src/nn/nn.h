@@ -189,11 +189,11 @@ struct sn_layer {
     void *conf;
     bool trainable;
     int n_vars;
-    uint32_t *homes;  /* [SN_LAYER_MAX_VARS] of the network's variables; set at the first build */
-    int uses;         /* applications */
+    uint32_t *homes; /* [SN_LAYER_MAX_VARS] of the network's variables; set at the first build */
+    int uses;        /* applications */
     uint32_t first_var, end_var; /* its weights, and those of layers within it, lie from here to
                                     there; others' may, too */
-    snug_type output; /* the first, of its first application */
+    snug_type output;            /* the first, of its first application */
 };
 
 /* A variable of the network: home id = index. */

@@ -17,7 +17,7 @@ typedef struct {
     uint32_t n, n_sections;
     sn_box *boxes;  /* by lo, larger first, then by item */
     size_t *load;   /* per section: sum of live sizes */
-    size_t *most;   /* a tree over them: of 2i and 2i + 1 the larger at i; the loads are its leaves */
+    size_t *most;   /* a tree over the loads, its leaves: the larger of 2i and 2i + 1 is at i */
     size_t bound;   /* largest load */
     size_t wanted;  /* the height to stop at: the bound, or more */
     size_t *offset; /* per box: the best packing so far */
@@ -62,7 +62,7 @@ sn_outcome sn_valleys_try(sn_valleys *v, size_t capacity, uint64_t limit, uint64
 size_t sn_valleys_offset(const sn_valleys *v, uint32_t box); /* of the packing found */
 snug_status sn_valleys_status(const sn_valleys *v);          /* anything but SNUG_OK ends it */
 
-/* pack_sweep.c: offsets and height of measured boxes, in work that grows with their number alone. */
+/* pack_sweep.c: offsets and height of measured boxes, in bounded work for each. */
 SNUG_CHECKED snug_status sn_pack_sweep(sn_zone *z, sn_packing *p, snug_error *err);
 
 #endif

@@ -57,8 +57,7 @@ static uint32_t find_free(sweep *s, size_t size) {
     int k = class_of(size), looked = 0;
     uint32_t best = NONE;
     for (uint32_t r = s->first[k]; r != NONE && looked < LOOKED_AT; r = s->ranges[r].next, looked++)
-        if (s->ranges[r].size >= size &&
-            (best == NONE || s->ranges[r].size < s->ranges[best].size))
+        if (s->ranges[r].size >= size && (best == NONE || s->ranges[r].size < s->ranges[best].size))
             best = r;
     while (best == NONE && ++k < CLASSES)
         best = s->first[k];
@@ -74,10 +73,8 @@ static uint32_t extend(sweep *s, size_t size) {
     }
     const range *const top = s->top == NONE ? NULL : &s->ranges[s->top];
     const uint32_t r = s->n++;
-    s->ranges[r] = (range){.offset = top ? top->offset + top->size : 0,
-                           .size = size,
-                           .below = s->top,
-                           .above = NONE};
+    s->ranges[r] = (range){
+        .offset = top ? top->offset + top->size : 0, .size = size, .below = s->top, .above = NONE};
     if (s->top != NONE)
         s->ranges[s->top].above = r;
     s->top = r;
