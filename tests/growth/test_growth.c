@@ -3,6 +3,7 @@
  * once more with a call in every basic block (-fsanitize-coverage=trace-pc), so a loop anywhere in
  * it counts, whoever wrote it. A case runs with n and 4n; work may grow by 4^1.2. */
 #include "support/bench.h"
+#include "support/data_call.h"
 #include "support/support.h"
 
 #include "data/regex.h"
@@ -10,6 +11,7 @@
 #include "graph/graph.h"
 #include "plan/plan.h"
 
+#include <snug/data_ops.h>
 #include <snug/dataset.h>
 #include <snug/function.h>
 #include <snug/layer.h>
@@ -26,6 +28,25 @@ static uint64_t n_blocks;
 __attribute__((visibility("default"))) void __sanitizer_cov_trace_pc(void);
 void __sanitizer_cov_trace_pc(void) {
     n_blocks++;
+}
+
+/* What the C library does for it counts by the bytes. */
+enum { BYTES_PER_BLOCK = 64 };
+#define COUNTED(name, second)                                                                      \
+    void *__real_##name(void *to, second from, size_t n);                                          \
+    void *__wrap_##name(void *to, second from, size_t n);                                          \
+    void *__wrap_##name(void *to, second from, size_t n) {                                         \
+        n_blocks += 1 + n / BYTES_PER_BLOCK;                                                       \
+        return __real_##name(to, from, n);                                                         \
+    }
+COUNTED(memset, int)
+COUNTED(memcpy, const void *)
+COUNTED(memmove, const void *)
+int __real_strcmp(const char *x, const char *y);
+int __wrap_strcmp(const char *x, const char *y);
+int __wrap_strcmp(const char *x, const char *y) {
+    n_blocks++;
+    return __real_strcmp(x, y);
 }
 
 static const snug_type scalar = {.dtype = SNUG_F32};
@@ -256,6 +277,24 @@ static void go_through_datasets(bench *b, int n) {
     snug_dataset_drop(all);
 }
 
+/* Matches one after the other, each of which ends soon. */
+static void replace_in_texts(bench *b, int n) {
+    static const snug_data_attr attrs[] = {{"pattern", {"a.*?b", 5}}, {"rewrite", {"c", 1}}};
+    char *letters = calloc((size_t)n, 2);
+    snug_text text = {letters, 2 * (size_t)n};
+    const snug_datum in = sn_lent(&text);
+    snug_datum out;
+    snug_data_op *op;
+    int n_out;
+    for (int i = 0; i < 2 * n; i++)
+        letters[i] = i % 2 ? 'b' : 'a';
+    OK(snug_data_op_create(b->e, "tf.strings.regex_replace", attrs, 2, &op, &b->err));
+    OK(snug_data_op_call(op, 0, &in, 1, &out, 1, &n_out, &b->err));
+    snug_datum_drop(&out);
+    snug_data_op_destroy(op);
+    free(letters);
+}
+
 /* --- what they may take ----------------------------------------------------------------------- */
 static uint64_t work_of(void **state, growing grow, int n) {
     bench b = open_bench(state);
@@ -288,6 +327,7 @@ CASE(unique_values_grow_with_elements, find_unique, 5000)
 CASE(plans_grow_with_layers, plan_layers, 500)
 CASE(packing_grows_with_boxes, pack_boxes, 6000)
 CASE(concatenations_grow_with_datasets, go_through_datasets, 1000)
+CASE(replacing_grows_with_the_text, replace_in_texts, 5000)
 
 static bool is_full(void) {
     return getenv("SNUG_TEST_FULL") != NULL;
@@ -323,6 +363,7 @@ int main(void) {
         engine_test(test_plans_grow_with_layers),
         engine_test(test_packing_grows_with_boxes),
         engine_test(test_concatenations_grow_with_datasets),
+        engine_test(test_replacing_grows_with_the_text),
         engine_test(test_long_tapes_end),
         engine_test(test_long_lists_are_stacked),
         engine_test(test_deep_models_are_planned),

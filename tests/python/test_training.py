@@ -11,7 +11,7 @@ import zipfile
 import numpy as np
 
 import snug.tensorflow as tf
-from snug import _C
+from snug import _C, keras
 
 
 class Variables(unittest.TestCase):
@@ -436,6 +436,33 @@ class Slots(unittest.TestCase):
                 self.assertEqual(expected, sum(tuple(slot.shape) == (64, 32) for slot in optimizer._slots()), (name, setting))
                 tried += 1
         self.assertGreater(tried, 36)
+
+
+class Sizes(unittest.TestCase):
+    def test_a_layer_of_too_many_tensors_says_how_many_there_may_be(self):
+        with self.assertRaisesRegex(ValueError, "called with 65 tensors; from 1 to 64 are possible"):
+            keras.layers.Add()([keras.Input((2,)) for _ in range(65)])
+
+    def test_lists_may_be_long(self):
+        n = 1000
+        parts = [tf.ones((1,)) * i for i in range(n)]
+        for made in (tf.concat(parts, 0), tf.stack(parts), tf.add_n(parts)):
+            self.assertEqual(float(tf.reduce_sum(made)), n * (n - 1) / 2)
+        self.assertEqual(tf.unique(tf.range(n) % 7)[0].numpy().tolist(), list(range(7)))
+
+    def test_layers_are_tracked_once(self):
+        class Many(keras.layers.Layer):
+            def __init__(self):
+                super().__init__()
+                self.parts = [keras.layers.Dense(1) for _ in range(50)]
+                self.first = self.parts[0]
+        import copy
+        many = Many()
+        many.parts.append(keras.layers.Dense(1))
+        many.again = many.parts
+        other = copy.deepcopy(many)
+        other.parts.append(keras.layers.Dense(1))
+        self.assertEqual((len(many._all_layers()), len(other._all_layers())), (51, 52))
 
 
 if __name__ == "__main__":

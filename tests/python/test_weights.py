@@ -15,7 +15,7 @@ import numpy as np
 
 from snug import keras
 from snug import tensorflow as tf
-from snug.keras import _hdf5, _saving
+from snug.keras import _hdf5, _saving, _whole_h5
 from snug.keras import layers as L
 
 DATA = os.path.join(os.path.dirname(os.path.abspath(__file__)), "data")
@@ -195,6 +195,17 @@ class Files(unittest.TestCase):
             for k, a in group["vars"].items():
                 b = back["layers"][name]["vars"][k]
                 self.assertTrue(a.dtype == b.dtype and a.shape == b.shape and np.array_equal(a, b))
+
+    def test_more_names_than_an_attribute_holds_come_back(self):
+        """Keras numbers the attributes of a list of names that is longer than an object header lets one be."""
+        names = [f"d{i}" for i in range(_hdf5.MOST_TEXTS + 2)]
+        group = _hdf5.Group()
+        _whole_h5._put_names(group, "layer_names", names)
+        _hdf5.write(self.path("names.h5"), {"model_weights": group})
+        with _hdf5.opened(self.path("names.h5")) as tree:
+            found = tree["model_weights"]
+            self.assertEqual(sorted(found.attributes), ["layer_names0", "layer_names1"])
+            self.assertEqual(_whole_h5._names(found, "layer_names", "names.h5"), names)
 
     def test_a_whole_h5_of_keras_is_read(self):
         model = keras.models.load_model(WHOLE)
