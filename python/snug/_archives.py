@@ -52,10 +52,10 @@ class Archive:
 
     def __init__(self, path, members=0, packed=True):
         self.path, self._methods = path, (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED) if packed else (zipfile.ZIP_STORED,)
-        self._raw = open(path, "rb")
+        self.file = open(path, "rb")
         try:
             with checked(path):
-                door = _Bounded(self._raw, DIRECTORY_BYTES + members * _ENTRY_BYTES)
+                door = _Bounded(self.file, DIRECTORY_BYTES + members * _ENTRY_BYTES)
                 try:
                     self._zip = zipfile.ZipFile(door)
                 except ValueError as error:
@@ -64,7 +64,7 @@ class Archive:
                 if len(set(self._zip.namelist())) != len(self._zip.namelist()):
                     raise zipfile.BadZipFile("two of its members have one name")
         except BaseException:
-            self._raw.close()
+            self.file.close()
             raise
 
     def __enter__(self):
@@ -72,7 +72,7 @@ class Archive:
 
     def __exit__(self, *exc):
         self._zip.close()
-        self._raw.close()
+        self.file.close()
 
     def names(self):
         return self._zip.namelist()
@@ -106,15 +106,15 @@ class Archive:
             return member.read()
 
     def place(self, name):
-        """(offset, size) of the bytes of a stored member, whose checksum is compared; None: it is packed."""
+        """(offset, size) in self.file of the bytes of a stored member, whose checksum is compared; None: it is packed."""
         info = self.info(name)
         if info.compress_type != zipfile.ZIP_STORED:
             return None
         with self.open(name) as member, checked(self.path):        # its header is compared with the directory
             while member.read(1 << 18):
                 pass
-        self._raw.seek(info.header_offset + 26)
-        lengths = struct.unpack("<HH", self._raw.read(4))
+        self.file.seek(info.header_offset + 26)
+        lengths = struct.unpack("<HH", self.file.read(4))
         return info.header_offset + 30 + sum(lengths), info.file_size
 
 

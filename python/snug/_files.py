@@ -26,6 +26,57 @@ def _whole(path):
         raise kind(str(error)) from None
 
 
+@_contextlib.contextmanager
+def _aside(path):
+    """A name beside `path` for what goes into that file and is gone then; where its writer is killed, the next one removes it."""
+    from snug import _C
+    file = _C.WholeFile(path)
+    try:
+        yield file.name
+    finally:
+        file.discard()
+
+
+LEFT_SECONDS = 3600         # what nobody names and nobody wrote to for so long is of a writer that was killed
+
+
+def publish(folder, name, notes, key, pattern, default=None):
+    """Writes the notes of a folder, which name one of the files that fit the pattern, and removes those that were named before and those that
+    killed writers left. Writers meet here one after the other, so that none removes what another one is about to name."""
+    import fcntl
+    import json
+    import time
+    path, lock = os.path.join(folder, name), os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        with _contextlib.suppress(OSError):         # a file system without locks
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        try:
+            before = read_json(path, dict, JSON_BYTES).get(key, default)
+        except (OSError, ValueError):
+            before = None
+        with _whole(path) as part, open(part, "w") as file:
+            json.dump(notes, file)
+        for entry in os.listdir(folder):
+            if pattern.match(entry) and entry != notes.get(key):
+                with _contextlib.suppress(OSError):
+                    if entry == before or os.stat(os.path.join(folder, entry)).st_mtime < time.time() - LEFT_SECONDS:
+                        os.remove(os.path.join(folder, entry))
+    finally:
+        os.close(lock)
+
+
+def named(find, missing):
+    """What find() gives; once more where the file that a folder's notes name is gone, as long as it is another one each time."""
+    said = None
+    while True:
+        try:
+            return find()
+        except missing as error:
+            if str(error) == said:
+                raise
+            said = str(error)
+
+
 JSON_BYTES = 16 << 20      # of a text that is parsed: a model of 20,000 layers takes that much
 
 

@@ -9,7 +9,7 @@ import secrets
 import types
 
 from snug import _C, _archives, _nest
-from snug._files import JSON_BYTES, _whole, read_json
+from snug._files import JSON_BYTES, _whole, named, publish, read_json
 from snug._lazy import tf
 from snug.keras import _serial
 
@@ -47,21 +47,7 @@ def save(obj, export_dir, signatures=None, options=None):
         notes = {"kind": "module", "object": _written(obj, arrays, "", {}), "signatures": _names_of(obj, signatures)}
         notes["arrays"] = f"variables-{secrets.token_hex(8)}.npz"       # whole before the notes name it: a folder is the old one or the new one
         _write_arrays(os.path.join(folder, notes["arrays"]), arrays)
-    path = os.path.join(folder, _NOTES)
-    before = _arrays_of(folder)
-    with _whole(path) as part, open(part, "w") as file:
-        json.dump(notes, file)
-    if before and before != notes.get("arrays") and os.path.exists(os.path.join(folder, before)):
-        os.remove(os.path.join(folder, before))
-
-
-def _arrays_of(folder):
-    """The file of arrays that a folder's notes name; None: they name none."""
-    try:
-        found = read_json(os.path.join(folder, _NOTES), dict, JSON_BYTES).get("arrays", "variables.npz")
-    except (OSError, ValueError):
-        return None
-    return found if isinstance(found, str) and _ARRAYS.match(found) else None
+    publish(folder, _NOTES, notes, "arrays", _ARRAYS, "variables.npz")
 
 
 def _write_arrays(path, arrays):
@@ -188,19 +174,28 @@ def load(export_dir, tags=None, options=None):
             raise NotImplementedError(f"'{folder}' was written by TensorFlow: it holds a graph, which Snug does not read. Load it there and"
                                       " save the model as .keras, or its weights as .weights.h5.")
         raise OSError(f"SavedModel file does not exist at: {folder}/{{saved_model.pbtxt|saved_model.pb}}")
-    notes = read_json(path, dict, JSON_BYTES)
-    if notes.get("kind") == "model":
+    notes, arrays = named(lambda: _opened(folder, path), FileNotFoundError)
+    if arrays is None:
         from snug.keras import models
         return _Loaded(models.load_model(os.path.join(folder, _MODEL)))
     try:
-        if notes.get("kind") != "module" or not isinstance(notes.get("signatures"), dict) or _arrays_of(folder) is None:
-            raise ValueError("it describes neither a model nor a module")
-        with _archives.Npz(os.path.join(folder, _arrays_of(folder)), packed=False) as arrays:
+        with arrays:
             made = _read(notes["object"], arrays, {})
         made.signatures = {key: _Signature(getattr(made, name)) for key, name in notes["signatures"].items()}
         return made
     except (KeyError, AttributeError, TypeError, RecursionError) as error:
         raise ValueError(f"'{path}' is damaged: {type(error).__name__}: {error}") from None
+
+
+def _opened(folder, path):
+    """A folder's notes and the arrays that they name; None: there are none, it holds a model."""
+    notes = read_json(path, dict, JSON_BYTES)
+    if notes.get("kind") == "model":
+        return notes, None
+    arrays = notes.get("arrays", "variables.npz")
+    if notes.get("kind") != "module" or not isinstance(notes.get("signatures"), dict) or not isinstance(arrays, str) or not _ARRAYS.match(arrays):
+        raise ValueError(f"'{path}' is damaged: it describes neither a model nor a module")
+    return notes, _archives.Npz(os.path.join(folder, arrays), packed=False)
 
 
 class _Signature:

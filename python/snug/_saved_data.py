@@ -6,7 +6,7 @@ import re
 import secrets
 
 from snug import _structure
-from snug._files import _whole, read_json
+from snug._files import named, publish, read_json
 from snug._lazy import tf
 from snug._types import as_dtype
 
@@ -50,34 +50,34 @@ def _spec_of(rows):
 
 # --- folders ----------------------------------------------------------------------------------------------
 def save(dataset, folder):
-    import json
     os.makedirs(folder, exist_ok=True)
-    before = _notes(folder, must=False)
     name = f"elements-{secrets.token_hex(8)}"
     path = os.path.join(folder, name)
     try:
         count = sum(1 for _ in dataset.cache(path)._raw())
         spec = [[kind.name, None if dims is None else list(dims)] for kind, dims in dataset._d.spec()]
         notes = {"format": 1, "elements": name, "count": count, "spec": spec, "structure": _written(dataset._shape)}
-        with _whole(os.path.join(folder, _NOTES)) as part, open(part, "w") as file:
-            json.dump(notes, file)
+        publish(folder, _NOTES, notes, "elements", _ELEMENTS)
     except BaseException:
-        if os.path.exists(path):
+        if os.path.exists(path) and not _is_named(folder, name):
             os.remove(path)
         raise
-    if before is not None and os.path.exists(os.path.join(folder, before["elements"])):
-        os.remove(os.path.join(folder, before["elements"]))
 
 
-def _notes(folder, must=True):
-    """What dataset.json says, checked; None: it is not there, or damaged, and need not be."""
+def _is_named(folder, name):
+    try:
+        return _notes(folder)["elements"] == name
+    except tf.errors.OpError:
+        return False
+
+
+def _notes(folder):
+    """What dataset.json says, checked."""
     path = os.path.join(folder, _NOTES)
     if not os.path.exists(path):
-        if must:
-            older = " (it was saved by an older Snug, as a pickle, which is not read: save it again)" if os.path.exists(
-                os.path.join(folder, "elements.pickle")) else ""
-            raise tf.errors.NotFoundError(None, None, f"Could not find saved dataset at {folder}{older}")
-        return None
+        older = " (it was saved by an older Snug, as a pickle, which is not read: save it again)" if os.path.exists(
+            os.path.join(folder, "elements.pickle")) else ""
+        raise tf.errors.NotFoundError(None, None, f"Could not find saved dataset at {folder}{older}")
     try:
         notes = read_json(path, dict)
         if notes.get("format") != 1 or not isinstance(notes.get("elements"), str) or not _ELEMENTS.match(notes["elements"]):
@@ -89,21 +89,23 @@ def _notes(folder, must=True):
             raise ValueError(f"{len(notes['spec'])} types do not fit its structure")
         return notes
     except (ValueError, TypeError) as error:
-        if must:
-            raise tf.errors.DataLossError(None, None, f"'{path}' is damaged: {error}") from None
-        return None
+        raise tf.errors.DataLossError(None, None, f"'{path}' is damaged: {error}") from None
 
 
 def load(folder):
     from snug import data
-    notes = _notes(folder)
-    path = os.path.join(folder, notes["elements"])
 
-    def missing():
+    def found():
+        notes = _notes(folder)
+        path = os.path.join(folder, notes["elements"])
+        if not os.path.exists(path):
+            next(missing(notes))
+        return notes, path
+
+    def missing(notes):
         raise tf.errors.NotFoundError(None, None, f"Could not find saved dataset at {folder}: its elements '{notes['elements']}' are not there")
         yield
 
-    if not os.path.exists(path):
-        next(missing())
-    made = data._generated(missing, notes["structure"], notes["spec"], "_LoadDataset", notes["count"], flat=True)
+    notes, path = named(found, tf.errors.NotFoundError)
+    made = data._generated(lambda: missing(notes), notes["structure"], notes["spec"], "_LoadDataset", notes["count"], flat=True)
     return data.Dataset(lambda d, ignore: d.cache(path), (made,), notes["structure"], "_LoadDataset")

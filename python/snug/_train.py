@@ -1,4 +1,5 @@
 """tf.train: checkpoints of variables, one .npz file each, named as TensorFlow names its own; not TensorFlow's format."""
+import contextlib
 import os
 import re
 import weakref
@@ -303,7 +304,8 @@ class CheckpointManager:
                  checkpoint_interval=None, init_fn=None):
         self.checkpoint, self.directory, self._most, self._name = checkpoint, os.fspath(directory), max_to_keep, checkpoint_name
         self._counter, self._interval, self._init = step_counter, checkpoint_interval, init_fn
-        self.checkpoints = [path for path in _state_of(self.directory)[1] if os.path.exists(path + ".npz")]
+        there = [path for path in _state_of(self.directory)[1] if os.path.exists(path + ".npz")]
+        self.checkpoints = [path for path in there if os.path.join(self.directory, os.path.basename(path)) == path]     # it removes no others
         self._last = None
 
     @property
@@ -322,9 +324,12 @@ class CheckpointManager:
             self.checkpoint.save_counter.assign_add(1)
             path = self.checkpoint.write(os.path.join(self.directory, f"{self._name}-{int(number)}"))
         self.checkpoints = [p for p in self.checkpoints if p != path] + [path]
-        while self._most and len(self.checkpoints) > self._most:
-            os.unlink(self.checkpoints.pop(0) + ".npz")
-        _write_state(path, self.checkpoints)
+        last = self.checkpoints[-self._most:] if self._most else self.checkpoints
+        gone, self.checkpoints = self.checkpoints[:len(self.checkpoints) - len(last)], last
+        _write_state(path, last)            # first: a file that it names is there, whenever this ends
+        for old in gone:
+            with contextlib.suppress(FileNotFoundError):        # another manager of the folder was faster
+                os.unlink(old + ".npz")
         return path
 
     def restore_or_initialize(self):

@@ -10,6 +10,7 @@ import numpy as np
 
 from snug import _files, keras
 from snug import tensorflow as tf
+from snug.keras import _saving
 from snug.keras import layers as L
 
 # Saves a model whose weights are all one number, again and again.
@@ -22,6 +23,21 @@ model.set_weights([np.full(w.shape, value, "float32") for w in model.get_weights
 for _ in range(times):
     (model.save if path.endswith(".keras") else model.save_weights)(path)
 """
+
+
+# The same into one folder: a dataset, a module, numbered checkpoints.
+FOLDER_SAVER = """
+import sys, numpy as np
+import snug.tensorflow as tf
+path, value, times = sys.argv[1], float(sys.argv[2]), int(sys.argv[3])
+module = tf.Module()
+module.a, module.b = tf.Variable(np.full(500, value, "float32")), tf.Variable(np.full(90, value, "float32"))
+data = tf.data.Dataset.from_tensor_slices(np.full((2, 500), value, "float32"))
+checkpoint = tf.train.Checkpoint(v=module.a)
+for k in range(times):
+"""
+FOLDERS = {"data": "    data.save(path)", "module": "    tf.saved_model.save(module, path)",
+           "manager": "    tf.train.CheckpointManager(checkpoint, path, max_to_keep=1).save(2 * k + int(value))"}
 
 
 class WritersTest(unittest.TestCase):
@@ -74,6 +90,105 @@ class WritersTest(unittest.TestCase):
                 read += 1
             self.assertEqual([s.returncode for s in savers], [0, 0])
         self.assertEqual(sorted(os.listdir(self.folder.name)), sorted(["m.keras", "m.weights.h5", "m.safetensors", "m.npz"]))
+
+    def test_savers_into_one_folder_leave_no_file_and_fail_not(self):
+        """Each removes what the notes named before, which another one may have removed already; a reader finds what they name."""
+        for name, program in FOLDERS.items():
+            path = self.path(name)
+            savers = [subprocess.Popen([sys.executable, "-B", "-c", FOLDER_SAVER + program, path, str(k), "8"]) for k in (1, 2)]
+            read = 0
+            while any(s.poll() is None for s in savers) or not read:
+                if not os.path.exists(os.path.join(path, {"data": "dataset.json", "module": "snug_model.json", "manager": "checkpoint"}[name])):
+                    continue
+                if name == "data":
+                    try:
+                        found = [float(x) for row in tf.data.Dataset.load(path) for x in (row[0], row[-1])]
+                    except tf.errors.NotFoundError:         # saved anew between load and the first element
+                        continue
+                elif name == "module":
+                    module = tf.saved_model.load(path)
+                    found = [float(module.a[0]), float(module.b[-1])]
+                else:
+                    found = [0.0]
+                    self.assertTrue(tf.train.latest_checkpoint(path))
+                self.assertEqual(len(set(found)), 1)
+                read += 1
+            self.assertEqual([s.returncode for s in savers], [0, 0], name)
+            if name != "manager":
+                self.assertEqual(len([n for n in os.listdir(path) if n.startswith(("elements", "variables-"))]), 1, name)
+
+    def test_a_reader_of_a_whole_model_stays_with_the_file_it_opened(self):
+        for k in (1, 2):
+            model = keras.Sequential([keras.Input((4,)), L.Dense(k)])
+            model.set_weights([np.full(w.shape, k, "float32") for w in model.get_weights()])
+            model.save(self.path(f"{k}.keras"))
+        real = _saving._config_of
+
+        def replaced(archive):
+            os.replace(self.path("2.keras"), self.path("1.keras"))
+            return real(archive)
+        _saving._config_of = replaced
+        try:
+            model = keras.models.load_model(self.path("1.keras"))
+        finally:
+            _saving._config_of = real
+        self.assertEqual(model.get_weights()[0].tolist(), [[1.0]] * 4)
+
+    def test_what_killed_writers_left_goes(self):
+        """Unfinished files under names of their own, and finished ones that no notes name."""
+        model = keras.Sequential([keras.Input((4,)), L.Dense(2)])
+        code = "import os, sys; sys.argv[2:] = ['1', '1']; from snug.keras import _hdf5; _hdf5.write = lambda *a: os._exit(9)\n"
+        subprocess.run([sys.executable, "-B", "-c", code + SAVER, self.path("m.keras")])
+        left = os.listdir(self.folder.name)
+        self.assertEqual(len(left), 2)
+        module = tf.Module()
+        module.v = tf.Variable([1.0])
+        tf.saved_model.save(module, self.path("out"))
+        tf.data.Dataset.range(2).save(self.path("data"))
+        left = [self.path(n) for n in left] + [self.path("out/variables-0123456789abcdef.npz"), self.path("data/elements-0123456789abcdef")]
+        for name in left:
+            open(name, "a").close()
+            os.utime(name, (1, 1))
+        open(self.path("data/elements-0123456789abcdee"), "w").close()         # of a writer that is at work
+        model.save(self.path("m.keras"))
+        tf.saved_model.save(module, self.path("out"))
+        tf.data.Dataset.range(2).save(self.path("data"))
+        self.assertEqual([n for n in left if os.path.exists(n)], [])
+        self.assertTrue(os.path.exists(self.path("data/elements-0123456789abcdee")))
+
+    def test_a_manager_removes_its_own_files_alone(self):
+        """What the state of a folder says is a file's word."""
+        os.makedirs(self.path("c"))
+        v, mine = tf.Variable([1.0]), self.path("mine.npz")
+        tf.train.Checkpoint(v=v).write(mine[:-4])
+        with open(self.path("c/checkpoint"), "w") as file:
+            file.write('model_checkpoint_path: "../mine"\n' + f'all_model_checkpoint_paths: "../mine"\nall_model_checkpoint_paths: "{mine[:-4]}"\n')
+        manager = tf.train.CheckpointManager(tf.train.Checkpoint(v=v), self.path("c"), max_to_keep=1)
+        manager.save()
+        self.assertTrue(os.path.exists(mine))
+        real, named = os.unlink, []
+
+        def unlink(path):
+            named.append(tf.train.latest_checkpoint(self.path("c")))
+            real(path)
+        os.unlink = unlink
+        try:
+            new = manager.save()
+        finally:
+            os.unlink = real
+        self.assertEqual(named, [new])          # a kill there leaves a state whose file is there
+
+    def test_rows_of_two_loggers_do_not_overlap(self):
+        one, two = (keras.callbacks.CSVLogger(self.path("log")) for _ in range(2))
+        one.on_train_begin()
+        one.on_epoch_end(0, {"loss": 0.123456789})
+        two.on_train_begin()
+        for k in range(3):
+            two.on_epoch_end(k, {"loss": 0.5})
+            one.on_epoch_end(k + 1, {"loss": 0.123456789})
+        one.on_train_end(), two.on_train_end()
+        with open(self.path("log")) as file:
+            self.assertEqual({line.count(",") for line in file.read().splitlines()}, {2})
 
     def test_a_finished_cache_is_not_written_over(self):
         def numbers(n):

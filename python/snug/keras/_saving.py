@@ -6,7 +6,7 @@ import os
 import struct
 
 from snug import _archives, _C
-from snug._files import JSON_BYTES, _whole, assign_all, damaged, parse_json, pieces, stored
+from snug._files import JSON_BYTES, _aside, _whole, assign_all, damaged, parse_json, pieces, stored
 
 
 def _kind(path):
@@ -414,18 +414,13 @@ def save_model(model, path, overwrite=True, include_optimizer=True):
         from snug.keras import _whole_h5
         return _whole_h5.save(model, path, include_optimizer)
     config = _serial.serialize_keras_object(model)
-    with _whole(path) as part:
-        weights = part + ".weights"
-        try:
-            _write_h5(weights, _with_optimizer(model), model)
-            with zipfile.ZipFile(part, "w") as file:
-                file.writestr(_METADATA, json.dumps({"keras_version": __version__, "date_saved": time.strftime("%Y-%m-%d@%H:%M:%S")}))
-                file.writestr(_CONFIG, json.dumps(config))
-                file.write(weights, _WEIGHTS)
-                _save_assets(model, file)
-        finally:
-            if os.path.exists(weights):
-                os.remove(weights)
+    with _whole(path) as part, _aside(path) as weights:
+        _write_h5(weights, _with_optimizer(model), model)
+        with zipfile.ZipFile(part, "w") as file:
+            file.writestr(_METADATA, json.dumps({"keras_version": __version__, "date_saved": time.strftime("%Y-%m-%d@%H:%M:%S")}))
+            file.writestr(_CONFIG, json.dumps(config))
+            file.write(weights, _WEIGHTS)
+            _save_assets(model, file)
 
 
 def _save_assets(model, file):
@@ -486,7 +481,7 @@ def _weights_of(archive, model):
     from snug.keras import _hdf5
     place = archive.place(_WEIGHTS)
     if place is not None:
-        with _hdf5.opened(archive.path, *place) as tree:
+        with _hdf5.opened(archive.path, *place, archive.file) as tree:      # under the path there may be another model by now
             yield tree
         return
     bytes_of = sum(stored(v).nbytes for v in model.weights)

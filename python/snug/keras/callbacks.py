@@ -430,7 +430,9 @@ class CSVLogger(Callback):
         self.keys = self.file = None
 
     def on_train_begin(self, logs=None):
-        self.file = open(self.filename, "a" if self.append else "w", newline="")
+        if not self.append:
+            open(self.filename, "w").close()
+        self.file = open(self.filename, "a", newline="")        # rows of two processes never overlap
 
     def on_epoch_end(self, epoch, logs=None):
         import csv
