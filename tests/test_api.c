@@ -266,6 +266,7 @@ static void make_world(world *w) {
     const snug_engine_options one = {.n_threads = 1};
     snprintf(w->path, sizeof w->path, "/tmp/snug-api-XXXXXX");
     assert_non_null(mkdtemp(w->path));
+    assert_int_equal(chdir(w->path), 0); /* wrong texts are names of files, too */
     w->type = (snug_type){SNUG_F32, 2, {2, 3}};
     w->view = (snug_view){w->bytes, 24, w->type};
     w->text = (snug_text){"x", 1};
@@ -286,6 +287,16 @@ static void make_world(world *w) {
     w->fit = (snug_fit_options){.x = w->feed, .y = w->y};
     w->run = (snug_run_options){.x = w->feed, .y = w->y};
     make_files(w);
+}
+
+static void remove_folder(const char *path) {
+    DIR *folder = opendir(path);
+    assert_non_null(folder);
+    for (struct dirent *d; (d = readdir(folder));)
+        (void)remove(d->d_name); /* the process stands in it */
+    closedir(folder);
+    assert_int_equal(chdir("/"), 0);
+    assert_int_equal(rmdir(path), 0);
 }
 
 static void end_world(world *w) {
@@ -317,7 +328,7 @@ static void end_world(world *w) {
     snug_graph_destroy(w->graph);
     snug_model_destroy(w->model);
     sn_test_engine_end(w->engine);
-    rmdir(w->path);
+    remove_folder(w->path);
 }
 
 /* --- arguments that they do not take ---------------------------------------------------------- */
