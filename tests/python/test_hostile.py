@@ -318,6 +318,24 @@ class Ignored(unittest.TestCase):
             with self.assertRaises(ValueError):
                 make()(x3)
 
+    def test_settings_that_no_engine_takes(self):
+        l = keras.layers
+        for layer in (l.AveragePooling2D(2, padding=2 ** 63), l.Conv1D(2, 2, kernel_regularizer=float("nan")), l.CategoryEncoding("valid")):
+            with self.assertRaises(ValueError):
+                layer(tf.ones((2, 8, 8, 3)) if "2D" in type(layer).__name__ else tf.ones((2, 8, 3)))
+        for dtype in ({}, {"config": 5}, {"class_name": "os", "config": {"name": ["a"]}}):
+            with self.assertRaises(ValueError):
+                l.deserialize({"module": "keras.layers", "class_name": "Dense", "config": {"units": 2, "dtype": dtype}})
+
+    def test_rules_for_texts(self):
+        l = keras.layers
+        for make in (lambda: l.TextVectorization(standardize="upper"), lambda: l.TextVectorization(split="line"), lambda: l.TextVectorization(sparse=True),
+                     lambda: l.StringLookup(sparse=True), lambda: l.StringLookup(encoding="latin-1"), lambda: l.IntegerLookup(sparse=True),
+                     lambda: l.TextVectorization(encoding="utf-16"), lambda: l.TextVectorization(standardize={"class_name": "x"})):
+            self.assertRaises((ValueError, NotImplementedError), make)
+        words = l.TextVectorization(standardize=None, split=None, vocabulary=["a b", "c"])
+        self.assertEqual(words(["a b", "d"]).numpy().tolist(), [[2], [1]])
+
     def test_in_files(self):
         text = keras.Sequential([keras.Input((8, 8, 3)), keras.layers.ZeroPadding2D(((3, 0), (0, 0)))]).to_json()
         self.assertEqual(keras.models.model_from_json(text).output_shape, (None, 11, 8, 3))

@@ -187,6 +187,34 @@ class Interrupts(unittest.TestCase):
         self.assertAlmostEqual(float(v[0, 0]), 1, 3)
 
 
+    def test_fit_may_be_interrupted_anywhere(self):
+        """With threads that read ahead, validation and metrics: whenever it is, the model is as before or after a step, and nothing stays open."""
+        import random
+        from snug import _tape, keras
+        keras.utils.set_random_seed(1)
+        model = keras.Sequential([keras.Input((16,)), keras.layers.Dense(32, activation="relu"), keras.layers.Dropout(0.3),
+                                  keras.layers.BatchNormalization(), keras.layers.Dense(4, activation="softmax")])
+        model.compile("adam", "sparse_categorical_crossentropy", metrics=["accuracy"])
+        x, y = np.ones((128, 16), "f4"), np.zeros(128, "i4")
+        rows = tf.data.Dataset.from_tensor_slices((x, y)).shuffle(50).map(lambda a, b: (a * 1.0, b), num_parallel_calls=2).batch(16).prefetch(2)
+        model.fit(rows, verbose=0, validation_data=rows.take(2))
+        draw, main, kept = random.Random(3), threading.main_thread().ident, None
+        for k in range(200 if FULL else 20):
+            timer = threading.Timer(draw.uniform(0, 0.04), signal.pthread_kill, (main, signal.SIGINT))
+            with self.assertRaises(KeyboardInterrupt):
+                timer.start()
+                model.fit(rows, epochs=10 ** 6, verbose=0, validation_data=rows.take(2))
+            timer.join()
+            self.assertTrue(all(np.isfinite(v.numpy()).all() for v in model.weights + model.optimizer.variables))
+            loss = model.fit(x, y, batch_size=16, verbose=0).history["loss"][0]
+            self.assertTrue(np.isfinite(loss))
+            self.assertEqual(len(_tape.ACTIVE), 0)
+            gc.collect()
+            now = len(os.listdir("/proc/self/fd")), len(os.listdir("/proc/self/task"))
+            kept = kept or now
+            self.assertEqual(now, kept)
+
+
 class Lines(unittest.TestCase):
     def test_an_error_in_a_run_names_the_line_that_recorded_it(self):
         x, i = tf.constant([1.0, 2.0]) * 2, tf.cast(tf.constant([0.0, 5.0]) * 1, tf.int32)

@@ -39,6 +39,13 @@ def _batches(data):
         yield _array(data)
 
 
+def _check_form(kind, sparse, encoding="utf-8"):
+    if sparse:
+        raise NotImplementedError(f"{kind}(sparse=True) is not in Snug: its outputs are dense")
+    if str(encoding).lower().replace("_", "-") not in ("utf-8", "utf8"):
+        raise NotImplementedError(f"{kind}(encoding={encoding!r}) is not in Snug: texts are utf-8")
+
+
 class _Lookup(Layer):
     """What the layers share. The table: mask token (where there is one), unknown ones, then the vocabulary."""
     _keras_module = "keras.layers"
@@ -238,6 +245,7 @@ class StringLookup(_Lookup):
     @default_only("sparse encoding", "StringLookup")
     def __init__(self, max_tokens=None, num_oov_indices=1, mask_token=None, oov_token="[UNK]", vocabulary=None, idf_weights=None,
                  invert=False, output_mode="int", pad_to_max_tokens=False, sparse=False, encoding="utf-8", name=None, **kwargs):
+        _check_form("StringLookup", sparse, encoding)
         super().__init__(max_tokens, num_oov_indices, mask_token, oov_token, vocabulary, idf_weights, invert, output_mode,
                          pad_to_max_tokens, name=name, **kwargs)
 
@@ -246,6 +254,7 @@ class IntegerLookup(_Lookup):
     @default_only("sparse vocabulary_dtype", "IntegerLookup")
     def __init__(self, max_tokens=None, num_oov_indices=1, mask_token=None, oov_token=-1, vocabulary=None, vocabulary_dtype="int64",
                  idf_weights=None, invert=False, output_mode="int", sparse=False, pad_to_max_tokens=False, name=None, **kwargs):
+        _check_form("IntegerLookup", sparse)
         super().__init__(max_tokens, num_oov_indices, mask_token, oov_token, vocabulary, idf_weights, invert, output_mode,
                          pad_to_max_tokens, name=name, **kwargs)
 
@@ -262,6 +271,12 @@ class TextVectorization(_Lookup):
                  encoding="utf-8", name=None, **kwargs):
         if ragged and output_mode != "int":
             raise ValueError(f"`ragged` must not be true if `output_mode` is `'{output_mode}'`.")
+        _check_form("TextVectorization", sparse, encoding)
+        rules = (None, "lower", "strip_punctuation", "lower_and_strip_punctuation")
+        if not callable(standardize) and standardize not in rules:
+            raise ValueError(f"The `standardize` argument is one of {rules}, or a function. Received: standardize={standardize}")
+        if not callable(split) and split not in (None, "whitespace", "character"):
+            raise ValueError(f"The `split` argument is None, 'whitespace', 'character' or a function. Received: split={split}")
         kwargs.pop("num_oov_indices", None), kwargs.pop("mask_token", None), kwargs.pop("oov_token", None), kwargs.pop("invert", None)
         super().__init__(max_tokens, 1, "", "[UNK]", None, None, False, output_mode, pad_to_max_tokens, name=name, **kwargs)
         self.standardize, self.split, self.ngrams, self.output_sequence_length = standardize, split, ngrams, output_sequence_length

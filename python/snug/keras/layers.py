@@ -414,7 +414,7 @@ class _Built(Layer):
             elif isinstance(value, dict) and not str(value.get("module") or "keras").startswith("keras"):       # the user's
                 config[key] = _serial.deserialize_keras_object(value)
         if isinstance(config.get("dtype"), dict):
-            config["dtype"] = config["dtype"]["config"]["name"]
+            config["dtype"] = _policy_name(config["dtype"])
         for key in ("quantization_config", "zero_output_for_mask"):     # what Keras writes of settings nobody made
             if not config.get(key, True):
                 del config[key]
@@ -434,6 +434,14 @@ def _check_values(values):
     padding = values.get("padding")
     if isinstance(padding, str) and padding.lower() not in _PADDINGS:
         raise ValueError(f"The `padding` argument must be a list/tuple or one of {_PADDINGS}. Received: {padding}")
+
+
+def _policy_name(row):
+    """Of a dtype policy in a configuration."""
+    inner = row.get("config")
+    if not isinstance(inner, dict) or not isinstance(inner.get("name"), str):
+        raise ValueError(f"a configuration's dtype is a name or a policy, not {row!r:.100}")
+    return inner["name"]
 
 
 def _check_words(given):
@@ -457,8 +465,8 @@ class _ValueErrors:
         pass
 
     def __exit__(self, kind, error, trace):
-        if isinstance(error, errors.InvalidArgumentError) and not isinstance(error, errors._DataError):
-            raise ValueError(str(error)) from None
+        if isinstance(error, (errors.InvalidArgumentError, errors.DataLossError)) and not isinstance(error, errors._DataError):
+            raise ValueError(str(error)) from None      # data loss: the engine takes no such number or text in a configuration
 
 
 _value_errors = _ValueErrors()
