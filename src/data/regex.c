@@ -399,7 +399,9 @@ static void shift(parser *p, int from) {
 }
 
 static void put_split(parser *p, int at, int32_t into, int32_t past, bool lazy) {
-    p->r->code[at] = (instruction){.op = SPLIT, .x = lazy ? past : into, .y = lazy ? into : past};
+    if (p->status == SNUG_OK) /* else there may be no instruction at this place */
+        p->r->code[at] =
+            (instruction){.op = SPLIT, .x = lazy ? past : into, .y = lazy ? into : past};
 }
 
 /* The piece from `from` on, any number of times or at most once. */
