@@ -15,6 +15,8 @@ import struct
 import zipfile
 import zlib
 
+from snug._files import open_regular
+
 DIRECTORY_BYTES = 1 << 19       # of the list of members, about 5,000 of them; as objects of Python they take ten times as much
 MOST_PACKED = 100              # times its packed size: configurations of many like layers reach 40
 OBJECTS_PACKED = 25            # the same of lists, which take more as objects: word numbers reach 6
@@ -52,7 +54,7 @@ class Archive:
 
     def __init__(self, path, members=0, packed=True):
         self.path, self._methods = path, (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED) if packed else (zipfile.ZIP_STORED,)
-        self.file = open(path, "rb")
+        self.file = open_regular(path)
         try:
             with checked(path):
                 door = _Bounded(self.file, DIRECTORY_BYTES + members * _ENTRY_BYTES)

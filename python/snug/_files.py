@@ -97,9 +97,19 @@ def parse_json(text, kind=dict, limit=JSON_BYTES):
     return found
 
 
+def open_regular(path):
+    """A file to read, of bytes; ValueError: a pipe, which nobody may ever write to, or a device."""
+    import stat as words
+    file = open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK))
+    if words.S_ISREG(os.fstat(file.fileno()).st_mode):
+        return file
+    file.close()
+    raise ValueError(f"'{path}' is no regular file; copy pipes and devices to one first")
+
+
 def read_json(path, kind=dict, limit=1 << 20):
     """The same of a file, of which no more than the limit is read."""
-    with open(path, "rb") as file:
+    with open_regular(path) as file:
         return parse_json(file.read(limit + 1), kind, limit)
 
 

@@ -181,6 +181,17 @@ class Bombs(unittest.TestCase):
             keras._models._Later.__init__ = real
         self.assertLess(looks[0], 151)
 
+    def test_pipes_and_devices_are_refused_at_once(self):
+        tf.data.Dataset.range(3).save(self.path("pipes"))
+        os.remove(self.path("pipes/dataset.json"))
+        for name in ("p.keras", "p.h5", "p.npz", "p.weights.h5", "p.safetensors", "pipes/dataset.json"):
+            for make in (os.mkfifo, lambda path: os.symlink("/dev/zero", path)):
+                make(self.path(name))
+                load = tf.data.Dataset.load if "pipes" in name else keras.models.load_model if name in ("p.keras", "p.h5") else self.model.load_weights
+                self.refused(lambda: load(os.path.dirname(self.path(name)) if "pipes" in name else self.path(name)), "regular file",
+                             kinds=(ValueError, tf.errors.OpError))
+                os.remove(self.path(name))
+
     # --- .h5 ------------------------------------------------------------------------------------------
     def h5_of(self, name, make):
         """A file whose root make(writer) gives as (header, index, heap)."""

@@ -15,6 +15,7 @@ import math
 import os
 import struct
 
+from snug._files import open_regular
 from snug._given import as_array
 
 UNDEFINED = (1 << 64) - 1
@@ -403,7 +404,7 @@ class _Reader:
 @contextlib.contextmanager
 def opened(path, first=0, size=None, file=None):
     """The tree of a file, or of a part of it; file: one that is open already, which stays so."""
-    with contextlib.nullcontext(file) if file is not None else open(path, "rb") as source:
+    with contextlib.nullcontext(file) if file is not None else open_regular(path) as source:
         handle = source.fileno()
         r = _Reader(handle, path, first, os.fstat(handle).st_size if size is None else size)
         if r.size < 96 or r.at(0, 8) != MAGIC:
