@@ -130,7 +130,8 @@ snug_status sn_check_resolve(sn_checker *c, const sn_place *p, int k) {
                 go_on(c, (int64_t)p->offset, (int64_t)p->stride, &a->start),
             "lies outside its memory");
     REQUIRE(!state || sn_ends_equal(a->start, a->origin), "is not where its rows are at home");
-    a->align = file ? (state ? 1 : SN_FILE_ALIGN) : a->align;
+    /* Homes are mapped apart, and rows lie in them as in the value. */
+    a->align = state ? 1 : file ? SN_FILE_ALIGN : a->align;
     for (int e = 0; state && e < 2; e++)
         a->start.at[e] += outside ? c->outside[c->root[v]] : c->home[var];
     return sn_check_inside(c, a);
