@@ -121,6 +121,9 @@ SNUG_API SNUG_CHECKED snug_status snug_ask(snug_engine *engine, size_t bytes, co
 /* The same booked, until it is given back: for bytes that somebody else has made. */
 SNUG_API SNUG_CHECKED snug_status snug_claim(snug_engine *engine, size_t bytes, snug_error *err);
 SNUG_API void snug_unclaim(snug_engine *engine, size_t bytes);
+/* From now on so many bytes of the budget are for what the caller makes without asking; 0: none.
+ * They count as taken; who makes some of them says how many are left. Gives how many there were. */
+SNUG_API size_t snug_set_aside(snug_engine *engine, size_t bytes);
 /* What the process may still take; SIZE_MAX: there is no budget. */
 SNUG_API size_t snug_room(snug_engine *engine);
 

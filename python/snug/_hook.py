@@ -56,8 +56,11 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         module.__spec__ = spec.loader_state[1] if spec.loader_state else spec
 
 
+NUMPY = 21 << 20            # its code, the libraries behind it, its modules: measured, and a tenth more
+
+
 class _AfterNumpy(importlib.abc.MetaPathFinder):
-    """Numpy as the others find it; once it is there its arrays ask the budget."""
+    """Numpy as the others find it. What it brings is asked for at once: libraries ask nobody. Once it is there its arrays ask the budget."""
     looking = False
 
     def find_spec(self, name, path=None, target=None):
@@ -71,9 +74,11 @@ class _AfterNumpy(importlib.abc.MetaPathFinder):
             run = spec.loader.exec_module
 
             def exec_module(module):
-                run(module)
                 from snug import _C
+                _C.ask(NUMPY, "of NumPy's code and modules")
+                run(module)
                 _C.guard_arrays()
+                _C.book_objects()
             spec.loader.exec_module = exec_module
         return spec
 

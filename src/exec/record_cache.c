@@ -24,6 +24,8 @@
 /* What equal runs of an interpreter differ by, an arena of its objects: told with the smallest
  * budget, not kept. */
 #define BREATH (MIB + MIB / 4)
+/* Of a worker of a pipeline, results that may wait for who asks for them. */
+#define WAITING 4
 /* On a card blocks are whole granules: of parameters, and of a chunk for small results. */
 #define GRANULE    (2 * MIB)
 #define CARD_BOOKS (2 * GRANULE)
@@ -31,6 +33,8 @@
 #define STEP_BYTES 1536
 /* Of a node of a recording: of its graph, its plan and its session. */
 #define NODE_BYTES ((size_t)2560)
+/* Of a node, what the planner works in: measured, and a fifth more. */
+#define WORK_BYTES ((size_t)8 << 10)
 /* Of its limit, what a plan's room may grow before another plan is looked for. */
 #define GROWTH_PART 8
 /* From so many weights on a dense layer's gradient is worth not having. */
@@ -270,7 +274,7 @@ static const char *largest(const sn_recording *rec, char *text, size_t size) {
 static snug_status refuse(const snug_recorder *r, const sn_recording *rec,
                           const sn_plan_floor *floor, size_t extra, snug_error *err) {
     const sn_share *share = &r->share;
-    const size_t breath = r->hooks.collect ? BREATH : 0;
+    const size_t breath = r->hooks.collect ? BREATH : r->worker ? BREATH + WAITING * extra : 0;
     const size_t least = sn_share_budget(share, floor->bytes + breath);
     const size_t taken = share->budget - share->arena + share->missing;
     char have[24], need[24], arena[24], outputs[24], held[24], rest[24], value[320];
@@ -383,6 +387,22 @@ static snug_status plan_there(snug_recorder *r, const sn_plan_options *o, sn_ent
     return sn_plan_build(r->engine, e->graph, &limited, &e->plan, err);
 }
 
+/* The planner works in what is set aside, too: nobody makes anything of that meanwhile. Where it
+ * has too little nevertheless, the arena of the last run goes first. */
+static snug_status plan_here(snug_recorder *r, const sn_plan_options *o, sn_entry *e,
+                             snug_error *err) {
+    const size_t aside = snug_set_aside(r->engine, 0);
+    snug_status status = sn_plan_build(r->engine, e->graph, o, &e->plan, err);
+    if (status == SNUG_E_BUDGET && o->floor->bytes == 0) {
+        sn_executor_forget(r->executor);
+        status = sn_plan_build(r->engine, e->graph, o, &e->plan, err);
+    }
+    if (status == SNUG_E_BUDGET && o->floor->bytes == 0)
+        o->floor->bytes = sn_graph_n_nodes(e->graph) * WORK_BYTES;
+    (void)snug_set_aside(r->engine, aside);
+    return status;
+}
+
 static snug_status plan_entry(snug_recorder *r, const sn_recording *rec, size_t room, size_t extra,
                               sn_entry *e, snug_error *err) {
     const sn_device *device = e->on_card ? &r->card->device : &r->device.device;
@@ -400,7 +420,7 @@ static snug_status plan_entry(snug_recorder *r, const sn_recording *rec, size_t 
         SNUG_TRY(plan_wide(r, rec, &o, e, &wide, err));
     const snug_status status = e->plan      ? SNUG_OK
                                : e->on_card ? plan_there(r, &o, e, err)
-                                            : sn_plan_build(r->engine, e->graph, &o, &e->plan, err);
+                                            : plan_here(r, &o, e, err);
     floor.bytes = wide < floor.bytes ? wide : floor.bytes;
     if (status == SNUG_E_BUDGET)
         return (e->on_card ? refuse_there : refuse)(r, rec, &floor, extra, err);

@@ -26,6 +26,7 @@
 #define GRANT_PART  4
 #define LEAST_GRANT ((size_t)64 << 10)
 #define KEPT_BYTES  ((size_t)1 << 20)
+#define NEXT_BYTES  ((size_t)1 << 20)
 /* What the C library takes beside a small request: its own words and the alignment. */
 #define SMALL_EXTRA (SN_ALLOC_ALIGN + 32)
 
@@ -48,7 +49,10 @@ static snug_status refuse(const snug_engine *e, const sn_request *r, size_t miss
     const size_t budget = e->process_budget_bytes;
     size_t enough;
     char asked[24], have[24], beside[24], held[24], need[24];
-    if (!sn_size_add(budget, missing, &enough) || !sn_size_align(enough, 4096, &enough))
+    /* Where others make bytes, too, more such requests follow, each of them too much. */
+    const size_t next = e->makes_beside && r->bytes < NEXT_BYTES ? NEXT_BYTES : 0;
+    if (!sn_size_add(budget, missing, &enough) || !sn_size_add(enough, next, &enough) ||
+        !sn_size_align(enough, 4096, &enough))
         enough = SIZE_MAX;
     return sn_fail(err, SNUG_E_BUDGET,
                    "out of memory: %s more for %s%s%.64s do not fit the budget of %s: the process "
@@ -148,6 +152,17 @@ snug_status snug_claim(snug_engine *engine, size_t bytes, snug_error *err) {
 void snug_unclaim(snug_engine *engine, size_t bytes) {
     if (engine)
         sn_unclaim(engine, SN_MEM_ARRAYS, bytes);
+}
+
+size_t snug_set_aside(snug_engine *engine, size_t bytes) {
+    if (!engine)
+        return 0;
+    sn_ledger_lock(engine);
+    const size_t before = engine->aside_bytes;
+    engine->aside_bytes = bytes;
+    engine->makes_beside |= bytes > 0;
+    sn_ledger_unlock(engine);
+    return before;
 }
 
 size_t snug_room(snug_engine *engine) {

@@ -87,6 +87,8 @@ struct snug_engine {
     size_t budget_bytes, held_bytes, peak_bytes;
     size_t marked_peak_bytes;    /* most held since sn_peak_restart */
     size_t process_budget_bytes; /* of the whole process; 0: no limit */
+    size_t aside_bytes;          /* of it, for what the caller makes without asking */
+    bool makes_beside;           /* there was such a number */
     sn_gate gate;
     bool is_settled[2]; /* what is there before it is measured (sn_process_is_settled) */
     sn_account accounts[SN_N_CATEGORIES];

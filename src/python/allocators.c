@@ -7,7 +7,13 @@
  *                         when LEASE bytes were taken since the last look
  *     small objects       PyObject_SetArenaAllocator, wrapped: each arena is asked for, and all of
  *                         it is there at once, so that using it is no growth. One waits in reserve
- *                         from the first: the interpreter can go on where a plan has the rest
+ *                         from the first: the interpreter can go on while a plan runs with the rest
+ *
+ * Objects have PY_BOOKED bytes from the first: what Snug's own modules and the calls of a usual
+ * script make. What the objects are more than they ever were is taken off that, so that a plan
+ * which fits beside it once is not pushed out by them, and what they have taken of it does not come
+ * back. Beyond it they ask. Where nothing is left, plans and the arena go and are made anew
+ * (make_way).
  *
  * A refusal is NULL there: NumPy and the interpreter make a MemoryError of it. What the budget said
  * is kept (py_refusal). What other libraries allocate by themselves is seen by the next look only.
@@ -19,14 +25,17 @@
 #include "py.h"
 
 #include <dlfcn.h>
+#include <malloc.h>
 #include <stdio.h>
 #include <string.h>
 
 #define LARGE  ((size_t)64 << 10)
 #define LEASE  ((size_t)64 << 10)
 #define BESIDE ((size_t)512 << 10)
-#define ARENA  ((size_t)1 << 20) /* as the interpreter has them since 3.10 */
-#define PAGE   ((size_t)4096)
+/* Who is refused an object hears of a budget that has the next of them, too. */
+#define NEXT  ((size_t)2 << 20)
+#define ARENA ((size_t)1 << 20) /* as the interpreter has them since 3.10 */
+#define PAGE  ((size_t)4096)
 /* From here on the C library moves a mapping instead of copying it; what grows does so by an
  * eighth. */
 #define MOVED   ((size_t)32 << 20)
@@ -56,20 +65,117 @@ int py_refusal(char *text, size_t size) {
     return any;
 }
 
-static int may_have(size_t bytes, const char *what) {
-    snug_error err;
-    if (!py.engine || snug_ask(py.engine, bytes, what, &err) == SNUG_OK)
-        return 1;
-    note(&err);
-    return 0;
-}
-
 int py_ask(size_t bytes, const char *what) {
     snug_error err;
     if (!py.engine || snug_ask(py.engine, bytes, what, &err) == SNUG_OK)
         return 0;
     py_raise(&err);
     return -1;
+}
+
+/* Not in the limited API: taken where the interpreter has it. */
+static int (*has_gil)(void);
+
+/* Plans and the arena go; they are made anew when they are needed. Not while one of them runs. */
+static int make_way(void) {
+    if (!py.recorder || py.running || !has_gil || !has_gil())
+        return 0;
+    snug_recorder_trim(py.recorder);
+    return 1;
+}
+
+/* --- objects ---------------------------------------------------------------------------------- */
+static struct {
+    _Atomic long long now, most; /* bytes since the first budget */
+    _Atomic size_t booked;       /* set aside for them */
+    _Atomic long long unseen;    /* more than at the lowest since the last look */
+} objects;
+
+/* By how much they are now more than ever. */
+static size_t growth(size_t bytes) {
+    const long long now = atomic_fetch_add(&objects.now, (long long)bytes) + (long long)bytes;
+    long long most = atomic_load(&objects.most);
+    while (now > most)
+        if (atomic_compare_exchange_weak(&objects.most, &most, now))
+            return (size_t)(now - most) < bytes ? (size_t)(now - most) : bytes;
+    return 0;
+}
+
+static size_t take_booked(size_t bytes) {
+    size_t left = atomic_load(&objects.booked), part;
+    do
+        part = bytes < left ? bytes : left;
+    while (part > 0 && !atomic_compare_exchange_weak(&objects.booked, &left, left - part));
+    if (part > 0)
+        (void)snug_set_aside(py.engine, left - part);
+    return part;
+}
+
+static int try_object(size_t bytes, size_t beside, snug_error *err) {
+    return bytes < SIZE_MAX - beside &&
+           snug_ask(py.engine, bytes + beside, "objects of the interpreter", err) == SNUG_OK;
+}
+
+/* Beside it there is room for what nobody asks for: code that is touched for the first time, what a
+ * message about the refusal needs. */
+static int may_have_object(size_t bytes) {
+    snug_error err;
+    if (!py.engine || try_object(bytes, BESIDE, &err) ||
+        (make_way() && try_object(bytes, BESIDE, &err)))
+        return 1;
+    if (bytes < SIZE_MAX - BESIDE - NEXT && !try_object(bytes, BESIDE + NEXT, &err))
+        note(&err);
+    return 0;
+}
+
+static void gave(size_t bytes) {
+    atomic_fetch_sub(&objects.now, (long long)bytes);
+    long long unseen = atomic_load(&objects.unseen), left;
+    do
+        left = unseen > (long long)bytes ? unseen - (long long)bytes : 0;
+    while (!atomic_compare_exchange_weak(&objects.unseen, &unseen, left));
+}
+
+/* Nothing has asked for them yet, and they are many. */
+static int is_to_ask(size_t bytes) {
+    const long long rest = (long long)(bytes - take_booked(growth(bytes)));
+    if (rest == 0 || atomic_fetch_add(&objects.unseen, rest) + rest < (long long)LEASE)
+        return 0;
+    atomic_store(&objects.unseen, 0);
+    return 1;
+}
+
+static int is_granted(size_t bytes) {
+    if (bytes > SIZE_MAX / 4)
+        return 0;
+    if (!is_to_ask(bytes) || may_have_object(bytes))
+        return 1;
+    gave(bytes);
+    atomic_store(&objects.unseen,
+                 (long long)LEASE); /* who is refused an arena wants a piece next */
+    return 0;
+}
+
+/* Its pages are there from now on, so that filling it later is no growth. */
+static void *touch(void *block, size_t from, size_t bytes) {
+    for (size_t at = from; block && at < bytes; at += PAGE)
+        ((volatile char *)block)[at] = ((volatile char *)block)[at];
+    return block;
+}
+
+int py_book_objects(void) {
+    snug_error err;
+    const size_t left = atomic_load(&objects.booked),
+                 more = left < PY_BOOKED ? PY_BOOKED - left : 0;
+    if (!py.guarded || more == 0)
+        return 0;
+    if (snug_ask(py.engine, more, "objects of the interpreter to come", &err) != SNUG_OK) {
+        py_raise(&err);
+        return -1;
+    }
+    atomic_store(&objects.booked, PY_BOOKED);
+    (void)snug_set_aside(py.engine, PY_BOOKED);
+    return 0;
 }
 
 /* --- NumPy ------------------------------------------------------------------------------------ */
@@ -124,13 +230,12 @@ static void *take_large(size_t bytes, int zeros) {
     if (bytes > SIZE_MAX - ALIGNED)
         return NULL;
     snug_status status = take(bytes + ALIGNED, zeros, &base, &err);
-    if (status == SNUG_E_BUDGET && py.recorder && !py.running) {
-        snug_recorder_trim(py.recorder); /* plans and the arena are made anew when needed */
+    if (status == SNUG_E_BUDGET && make_way())
         status = take(bytes + ALIGNED, zeros, &base, &err);
-    }
     if (status == SNUG_OK)
         return put_front(base, ALIGNED, bytes, 1);
-    note(&err);
+    if (bytes >= NEXT || snug_ask(py.engine, bytes + BESIDE + NEXT, "of NumPy", &err) != SNUG_OK)
+        note(&err);
     return NULL;
 }
 
@@ -138,7 +243,8 @@ static void *array_take(void *ctx, size_t bytes) {
     (void)ctx;
     if (bytes >= LARGE)
         return take_large(bytes, 0);
-    void *base = before.take(before.ctx, bytes + sizeof(front));
+    const size_t all = bytes + sizeof(front);
+    void *base = is_granted(all) ? touch(before.take(before.ctx, all), 0, all) : NULL;
     return base ? put_front(base, sizeof(front), bytes, 0) : NULL;
 }
 
@@ -149,7 +255,9 @@ static void *array_take_zeros(void *ctx, size_t n, size_t bytes) {
         return NULL;
     if (all >= LARGE)
         return take_large(all, 1);
-    void *base = before.take_zeros(before.ctx, 1, all + sizeof(front));
+    void *base = is_granted(all + sizeof(front))
+                     ? touch(before.take_zeros(before.ctx, 1, all + sizeof(front)), 0, all)
+                     : NULL;
     return base ? put_front(base, sizeof(front), all, 0) : NULL;
 }
 
@@ -160,8 +268,10 @@ static void array_give(void *ctx, void *block, size_t bytes) {
     const front f = *front_of(block);
     if (f.from_engine)
         snug_give(py.engine, (char *)block - ALIGNED, f.bytes + ALIGNED);
-    else
+    else {
         before.give(before.ctx, front_of(block), f.bytes + sizeof(front));
+        gave(f.bytes + sizeof(front));
+    }
 }
 
 static void *array_resize(void *ctx, void *block, size_t bytes) {
@@ -247,60 +357,68 @@ typedef struct {
 
 static object_allocator raw;
 static arena_allocator arenas;
-static _Atomic size_t unseen; /* bytes taken since the last look */
 
-/* Beside it there is room for what nobody asks for: code that is touched for the first time, what a
- * message about the refusal needs. */
-static int may_have_object(size_t bytes) {
-    return bytes < SIZE_MAX - BESIDE && may_have(bytes + BESIDE, "objects of the interpreter");
+/* What a block takes, as the C library has it; where the raw domain is something else, as asked. */
+static size_t size_of(void *block, size_t asked) {
+    return block && !raw.ctx ? malloc_usable_size(block) : block ? asked : 0;
 }
 
-static int is_granted(size_t bytes) {
-    const size_t sum = atomic_fetch_add(&unseen, bytes) + bytes;
-    if (sum < LEASE && sum >= bytes)
-        return 1;
-    atomic_store(&unseen, 0);
-    return may_have_object(bytes);
+/* A grant of `asked` bytes is one of what the block takes, or of nothing. */
+static void *settle(void *block, size_t asked) {
+    const size_t got = size_of(block, asked);
+    if (got < asked)
+        gave(asked - got);
+    else
+        atomic_fetch_add(&objects.now, (long long)(got - asked));
+    return block;
 }
 
 static void *raw_take(void *ctx, size_t bytes) {
-    return is_granted(bytes) ? raw.take(ctx, bytes) : NULL;
+    return is_granted(bytes) ? settle(touch(raw.take(ctx, bytes), 0, bytes), bytes) : NULL;
 }
 
 static void *raw_take_zeros(void *ctx, size_t n, size_t bytes) {
     size_t all;
     if (__builtin_mul_overflow(n, bytes, &all))
         return NULL;
-    return is_granted(all) ? raw.take_zeros(ctx, n, bytes) : NULL;
+    return is_granted(all) ? settle(touch(raw.take_zeros(ctx, n, bytes), 0, all), all) : NULL;
 }
 
+static void raw_give(void *ctx, void *block) {
+    gave(size_of(block, 0));
+    raw.give(ctx, block);
+}
+
+/* What grows is asked for whole: the old block is there until the new one is filled. */
 static void *raw_resize(void *ctx, void *block, size_t bytes) {
-    return is_granted(bytes >= MOVED ? bytes / GROWTH : bytes) ? raw.resize(ctx, block, bytes)
-                                                               : NULL;
-}
-
-static void *make_arena(void *ctx, size_t bytes) {
-    char *arena = arenas.take(ctx, bytes);
-    for (size_t at = 0; arena && at < bytes; at += PAGE)
-        ((volatile char *)arena)[at] = 0;
-    return arena;
+    const size_t asked = bytes >= MOVED ? bytes / GROWTH : bytes, old = size_of(block, 0);
+    if (!is_granted(asked))
+        return NULL;
+    void *made = raw.resize(ctx, block, bytes);
+    touch(made, old, bytes);
+    settle(made, asked);
+    gave(made ? old : 0);
+    return made;
 }
 
 static void *reserve; /* an arena of ARENA bytes, or NULL */
 
 static void *arena_take(void *ctx, size_t bytes) {
-    if (may_have_object(bytes))
-        return make_arena(ctx, bytes);
+    if (is_granted(bytes))
+        return touch(arenas.take(ctx, bytes), 0, bytes);
     void *arena = bytes == ARENA ? reserve : NULL;
     reserve = arena ? NULL : reserve;
     return arena;
 }
 
+/* In reserve it is an object's as much as before. */
 static void arena_give(void *ctx, void *arena, size_t bytes) {
-    if (reserve || bytes != ARENA)
-        arenas.give(ctx, arena, bytes);
-    else
+    if (!reserve && bytes == ARENA) {
         reserve = arena;
+        return;
+    }
+    arenas.give(ctx, arena, bytes);
+    gave(bytes);
 }
 
 /* What the limited API has not is taken where the interpreter has it. */
@@ -312,15 +430,16 @@ static void guard_objects(void) {
     *(void **)&set = dlsym(RTLD_DEFAULT, "PyMem_SetAllocator");
     *(void **)&get_arenas = dlsym(RTLD_DEFAULT, "PyObject_GetArenaAllocator");
     *(void **)&set_arenas = dlsym(RTLD_DEFAULT, "PyObject_SetArenaAllocator");
+    *(void **)&has_gil = dlsym(RTLD_DEFAULT, "PyGILState_Check");
     if (get && set) {
         get(RAW, &raw);
-        object_allocator asking = {raw.ctx, raw_take, raw_take_zeros, raw_resize, raw.give};
+        object_allocator asking = {raw.ctx, raw_take, raw_take_zeros, raw_resize, raw_give};
         set(RAW, &asking);
     }
     if (get_arenas && set_arenas) {
         get_arenas(&arenas);
         arena_allocator asking = {arenas.ctx, arena_take, arena_give};
-        reserve = make_arena(arenas.ctx, ARENA);
+        reserve = touch(arenas.take(arenas.ctx, ARENA), 0, ARENA);
         set_arenas(&asking);
     }
 }
@@ -331,6 +450,8 @@ int py_guard(void) {
     if (!py.guarded) {
         py.guarded = 1;
         guard_objects();
+        objects.booked = PY_BOOKED;
+        (void)snug_set_aside(py.engine, PY_BOOKED);
     }
     if (numpy_table())
         return py_guard_arrays();

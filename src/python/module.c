@@ -432,6 +432,14 @@ static PyObject *guard_arrays(PyObject *self, PyObject *none) {
     Py_RETURN_NONE;
 }
 
+/* Objects of an import that was asked for took some of what is set aside for others. */
+static PyObject *book_objects(PyObject *self, PyObject *none) {
+    (void)self, (void)none;
+    if (py_book_objects() < 0)
+        return NULL;
+    Py_RETURN_NONE;
+}
+
 /* The newest refusal of NumPy's or the interpreter's wishes, once; None: none. */
 static PyObject *refusal(PyObject *self, PyObject *none) {
     (void)self, (void)none;
@@ -626,6 +634,7 @@ static PyMethodDef methods[] = {
     {"expect", expect, METH_O, "expect(n): slots of each variable that an update will make."},
     {"ask", ask, METH_VARARGS, "ask(bytes, what): whether so many more fit the budget."},
     {"guard_arrays", guard_arrays, METH_NOARGS, "NumPy is there now: its arrays ask the budget."},
+    {"book_objects", book_objects, METH_NOARGS, "What is set aside for objects is whole again."},
     {"refusal", refusal, METH_NOARGS, "What the budget said to NumPy or the interpreter, once."},
     {"parse_budget", parse_budget, METH_O, "Bytes of a budget's text."},
     {"plan", py_plan, METH_VARARGS, "The verdict on a step of a model in a file."},

@@ -1,0 +1,96 @@
+#!/usr/bin/env python3
+"""Doors x models x batches x budgets, each in a memory cgroup of exactly its budget: from the smallest one that the refusals name
+upward none is killed, counted beyond it or refused. Says how many were held."""
+import os
+import sys
+import unittest
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import test_asks
+
+HEAD = """
+import numpy as np, tensorflow as tf
+from tensorflow import keras
+L = keras.layers
+rng = np.random.default_rng(0)
+loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+"""
+MODELS = {
+    "dense": "m = keras.Sequential([keras.Input((64,)), L.Dense(256, activation='relu'), L.Dense(10)])\nx = rng.random((n, 64), dtype='f4')\n",
+    "pictures": "m = keras.Sequential([keras.Input((16, 16, 3)), L.Conv2D(16, 3, activation='relu'), L.MaxPooling2D(), L.Flatten(),"
+                " L.Dense(10)])\nx = rng.random((n, 16, 16, 3), dtype='f4')\n",
+    "words": "i = keras.Input((20,), dtype='int64')\nh = L.Embedding(500, 32)(i)\nh = L.LayerNormalization()(h + L.MultiHeadAttention(2, 16)(h, h))\n"
+             "m = keras.Model(i, L.Dense(10)(L.GlobalAveragePooling1D()(h)))\nx = rng.integers(0, 500, (n, 20))\n",
+    "series": "m = keras.Sequential([keras.Input((12, 8)), L.LSTM(32, return_sequences=True), L.GRU(16), L.Dense(10)])\n"
+              "x = rng.random((n, 12, 8), dtype='f4')\n",
+}
+STEP = """opt = keras.optimizers.Adam()
+%sdef step(a, b):
+    with tf.GradientTape() as tape:
+        value = loss(b, m(a, training=True))
+    opt.apply_gradients(zip(tape.gradient(value, m.trainable_variables), m.trainable_variables))
+    return value
+for k in range(3):
+    float(step(tf.constant(x), tf.constant(y)))
+"""
+COMPILED = "m.compile('adam', loss, metrics=['accuracy'])\n"
+DOORS = {
+    "fit": COMPILED + "m.fit(x, y, batch_size=max(1, n * 2 // 3), epochs=2, verbose=0, validation_data=(x[:n // 4 + 1], y[:n // 4 + 1]))\n",
+    "tf.function": STEP % "@tf.function\n",
+    "tape": STEP % "",
+    "dataset": COMPILED + "d = tf.data.Dataset.from_tensor_slices((x, y)).shuffle(32).batch(n // 2 + 1).prefetch(2)\nm.fit(d, epochs=2, verbose=0)\n",
+    "callbacks": COMPILED + "m.fit(x, y, batch_size=n, epochs=2, verbose=0, validation_split=.25, callbacks=[keras.callbacks.ModelCheckpoint('m.keras'),"
+                 " keras.callbacks.EarlyStopping(patience=1, restore_best_weights=True)])\n",
+    "predict": "p = m.predict(x, batch_size=n // 2 + 1, verbose=0)\nassert p.shape == (n, 10)\n",
+}
+MORE_HOPS = 9       # refusals before a script runs whole: the interpreter, NumPy, data, each step
+
+
+class Doors(test_asks.Held):
+    held = 0
+
+    @classmethod
+    def tearDownClass(cls):
+        print(f"{cls.held} configurations were held")
+
+    def floor(self, text):
+        budget = 24 * test_asks.MIB
+        for _ in range(MORE_HOPS):
+            code, _, err = self.run_within(budget, text) if budget > 24 * test_asks.MIB else self.run_at_start(budget, text)
+            if code == 0:
+                return budget
+            told = test_asks.number_in(err)
+            self.assertGreater(told, budget, err)
+            budget = told
+        self.fail(f"{MORE_HOPS} refusals and none suffices: {err}")
+
+    def run_at_start(self, budget, text):
+        """The interpreter alone may be beyond that: it is refused before anything runs."""
+        start = test_asks.Start("run_within_any")
+        return start.run_within_any(budget, text)
+
+    def check(self, door, model, n, factors):
+        text = HEAD + f"n = {n}\n" + MODELS[model] + "y = rng.integers(0, 10, n)\n" + DOORS[door]
+        floor = self.floor(text)
+        for k in factors:
+            budget = int(floor * k) // 4096 * 4096
+            code, _, err = self.run_within(budget, text)
+            self.assertEqual(code, 0, f"{door}, {model}, {n}: {floor} suffices, {budget} does not: {err}")
+            type(self).held += 1
+
+    def test_doors(self):
+        for door, model, n in (("fit", "dense", 300), ("tf.function", "pictures", 64), ("tape", "words", 16), ("dataset", "pictures", 40),
+                               ("callbacks", "series", 32), ("predict", "dense", 2000)):
+            self.check(door, model, n, (1, 1, 1.01, 1.15, 2))
+
+    @unittest.skipUnless(test_asks.FULL, "of make test-full: all doors and models")
+    def test_all_doors(self):
+        for door in DOORS:
+            for model in MODELS:
+                for n in (1 if door in ("tape", "predict") else 8, 256):
+                    self.check(door, model, n, (1, 1.01, 1.03, 1.15))
+
+
+
+if __name__ == "__main__":
+    unittest.main()
