@@ -16,6 +16,10 @@ FUZZ_TARGET(tensors) {
         const snug_datum in = fuzz_text_part(&text, bytes, n);
         if (!fuzz_call(&f, "tf.io.parse_tensor", attrs, &in, 1, tensor))
             continue;
+        if (tensor[0].bytes > FUZZ_MIB) { /* one value stands for all that follow */
+            snug_datum_drop(tensor);
+            continue;
+        }
         fuzz_true(fuzz_call(&f, "tf.io.serialize_tensor", NULL, tensor, 1, proto) == 1, "written");
         fuzz_true(fuzz_call(&f, "tf.io.parse_tensor", attrs, proto, 1, again) == 1, "parsed");
         fuzz_true(again[0].bytes == tensor[0].bytes, "the tensor's size");
@@ -23,5 +27,5 @@ FUZZ_TARGET(tensors) {
             fuzz_true(memcmp(again[0].data, tensor[0].data, again[0].bytes) == 0, "its numbers");
         snug_datum_drop(tensor), snug_datum_drop(proto), snug_datum_drop(again);
     }
-    fuzz_end(&f, 8 * FUZZ_MIB);
+    fuzz_end(&f, FUZZ_BUDGET);
 }
