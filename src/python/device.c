@@ -12,9 +12,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What the interpreter needs to begin with: an arena in reserve, a script's code, and its objects
+/* What the interpreter needs to begin with: an arena in reserve, a small first step, and its objects
  * (allocators.c). */
-#define START (((size_t)3 << 19) + PY_BOOKED)
+#define START (((size_t)3 << 20) + PY_BOOKED)
 
 static const char *wish(void) {
     const char *named = getenv("SNUG_DEVICE");

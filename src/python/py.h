@@ -225,7 +225,7 @@ extern PyMethodDef py_device_methods[];
 
 /* --- allocators.c ----------------------------------------------------------------------------- */
 /* Set aside for the interpreter's objects; again, where they took some of it. */
-#define PY_BOOKED ((size_t)4 << 20)
+#define PY_BOOKED ((size_t)5 << 20)
 int py_book_objects(void);
 int py_guard(void);        /* there is a budget */
 int py_guard_arrays(void); /* of this thread; NumPy is there, or will be */
