@@ -12,8 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What the interpreter needs to begin with: an arena in reserve, a small first step, and its objects
- * (allocators.c). */
+/* What the interpreter needs to begin with: an arena in reserve, a small first step, and its
+ * objects (allocators.c). */
 #define START (((size_t)3 << 20) + PY_BOOKED)
 
 static const char *wish(void) {
