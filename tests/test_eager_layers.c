@@ -382,6 +382,30 @@ static void test_dropout_draws_anew_and_keeps_its_plan(void **state) {
     snug_recorder_destroy(b.r);
 }
 
+static void test_a_layer_with_a_seed_draws_on_from_any_place(void **state) {
+    bench b = open_bench(state);
+    snug_layer *l = make_layer(&b, "Dropout", "{\"rate\": 0.5, \"seed\": 7}"),
+               *other = make_layer(&b, "Dropout", "{\"rate\": 0.5, \"seed\": 7}");
+    snug_tensor *x = numbers(&b, SNUG_F32, 4, 8), *y;
+    float one[32], two[32], again[32];
+    int n;
+    assert_int_equal(snug_layer_draws(l), 0);
+    read_all(&b, apply(&b, l, x, 1), one, sizeof one);
+    const snug_layer_arguments a = {.inputs = &x, .n_inputs = 1, .training = 1};
+    expect_status(snug_layer_call(l, &a, &y, 0, &n, NULL, &b.err), SNUG_E_INVALID, &b.err);
+    assert_int_equal(snug_layer_draws(l), 1); /* what failed drew nothing */
+    read_all(&b, apply(&b, l, x, 1), two, sizeof two);
+    assert_memory_not_equal(one, two, sizeof one);
+    expect_ok(snug_layer_set_draws(other, 1, &b.err), &b.err);
+    read_all(&b, apply(&b, other, x, 1), again, sizeof again);
+    assert_memory_equal(two, again, sizeof two);
+    assert_int_equal(snug_layer_draws(other), 2);
+    snug_tensor_drop(x);
+    snug_layer_destroy(l);
+    snug_layer_destroy(other);
+    snug_recorder_destroy(b.r);
+}
+
 static void test_types_are_inferred_without_recording(void **state) {
     bench b = open_bench(state);
     snug_layer *l = make_layer(&b, "Conv2D", "{\"filters\": 5, \"kernel_size\": [3, 3]}");
@@ -667,6 +691,7 @@ int main(void) {
         engine_test(test_masks_go_from_layer_to_layer),
         engine_test(test_every_optimizer_trains_by_hand_as_in_a_model),
         engine_test(test_dropout_draws_anew_and_keeps_its_plan),
+        engine_test(test_a_layer_with_a_seed_draws_on_from_any_place),
         engine_test(test_types_are_inferred_without_recording),
         engine_test(test_whole_numbers_are_cast_where_a_layer_needs_it),
         engine_test(test_a_frozen_batch_normalisation_keeps_its_statistics),

@@ -48,6 +48,11 @@ SNUG_API SNUG_CHECKED snug_status snug_layer_infer(snug_layer *layer, const snug
 SNUG_API void snug_layer_set_trainable(snug_layer *layer, int trainable);
 SNUG_API int snug_layer_n_variables(const snug_layer *layer);
 SNUG_API snug_variable *snug_layer_variable(const snug_layer *layer, int i); /* lent */
+/* How often the layer drew from a seed of its own (0 without one); and that it goes on from there,
+ * for a run that goes on (checkpoint.h). */
+SNUG_API uint64_t snug_layer_draws(const snug_layer *layer);
+SNUG_API SNUG_CHECKED snug_status snug_layer_set_draws(snug_layer *layer, uint64_t draws,
+                                                       snug_error *err);
 /* Scalars that regularisers of configuration add to the loss, of the variables as they are now;
  * and what calls since the last look added (activity regularisers). Given held. */
 SNUG_API SNUG_CHECKED snug_status snug_layer_losses(snug_layer *layer, snug_tensor **out, int max,

@@ -30,9 +30,10 @@ typedef struct {
     uint64_t times;
 } own_draws;
 
+/* which -1: how often so far. */
 static double next_draw(void *ctx, int which) {
-    (void)which;
-    return (double)((own_draws *)ctx)->times++;
+    own_draws *const d = ctx;
+    return (double)(which < 0 ? d->times : d->times++);
 }
 
 static void hold_draws(void *ctx) {
@@ -45,19 +46,40 @@ static void drop_draws(void *ctx) {
         sn_free(d->engine, SN_MEM_MODEL, d, sizeof *d);
 }
 
+static snug_status make_own(sn_held *h, snug_error *err) {
+    void *block;
+    if (h->own.ctx)
+        return SNUG_OK;
+    SNUG_TRY(sn_alloc_zero(h->network->engine, SN_MEM_MODEL, sizeof(own_draws), &block, err));
+    *(own_draws *)block = (own_draws){.engine = h->network->engine, .holds = 1};
+    h->own = (sn_host){block, next_draw, hold_draws, drop_draws};
+    return SNUG_OK;
+}
+
 /* Layers that were made with the same seed draw the same. */
 static int64_t own_key(sn_held *h, int64_t seed) {
-    void *block;
     if (h->element)
         return sn_record_key(h->call, (int64_t)(sn_rng_key((uint64_t)seed, h->element) >> 1));
-    if (!h->own.ctx) {
-        if (sn_alloc_zero(h->network->engine, SN_MEM_MODEL, sizeof(own_draws), &block,
-                          &h->call->b.error) != SNUG_OK)
-            return 0;
-        *(own_draws *)block = (own_draws){.engine = h->network->engine, .holds = 1};
-        h->own = (sn_host){block, next_draw, hold_draws, drop_draws};
-    }
+    if (make_own(h, &h->call->b.error) != SNUG_OK)
+        return 0;
     return sn_record_own_key(h->call, &h->own, seed);
+}
+
+uint64_t sn_held_draws(const sn_held *h) {
+    return h->own.ctx ? ((const own_draws *)h->own.ctx)->times : 0;
+}
+
+void sn_held_go_back(sn_held *h, uint64_t draws) {
+    if (h->own.ctx)
+        ((own_draws *)h->own.ctx)->times = draws;
+}
+
+snug_status sn_held_set_draws(sn_held *h, uint64_t draws, snug_error *err) {
+    if (!h->own.ctx && draws == 0)
+        return SNUG_OK;
+    SNUG_TRY(make_own(h, err));
+    sn_held_go_back(h, draws);
+    return SNUG_OK;
 }
 
 static snug_status find_param(void *ctx, const sn_param_info *wanted, sn_param *out,

@@ -101,6 +101,15 @@ void sn_layer_set_element(snug_layer *l, uint64_t key) {
     l->held.element = key | 1;
 }
 
+uint64_t snug_layer_draws(const snug_layer *l) {
+    return l ? sn_held_draws(&l->held) : 0;
+}
+
+snug_status snug_layer_set_draws(snug_layer *l, uint64_t draws, snug_error *err) {
+    SNUG_NEEDS(err, l);
+    return sn_held_set_draws(&l->held, draws, err);
+}
+
 int snug_layer_n_variables(const snug_layer *l) {
     if (!l)
         return 0;
@@ -273,6 +282,7 @@ static snug_status record_once(snug_layer *l, record_call *k, snug_error *err) {
     sn_network *const n = l->held.network;
     const sn_application app = application_of(k->a);
     const int n_added = l->n_added;
+    const uint64_t draws = sn_held_draws(&l->held);
     sn_record_call c;
     sn_applied io = {.n_out = 0, .out_mask = SN_NO_VALUE};
     SNUG_TRY(sn_record_begin(l->r, &c, err));
@@ -285,8 +295,10 @@ static snug_status record_once(snug_layer *l, record_call *k, snug_error *err) {
     give_outputs(l, &c, k, &io);
     sn_held_leave(&l->held);
     const snug_status status = sn_record_end(&c, err);
-    if (status != SNUG_OK && l->n_added > n_added)
-        l->n_added = n_added; /* dropped with the call */
+    if (status != SNUG_OK) {
+        l->n_added = l->n_added > n_added ? n_added : l->n_added; /* dropped with the call */
+        sn_held_go_back(&l->held, draws);
+    }
     return status;
 }
 

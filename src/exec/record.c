@@ -634,7 +634,7 @@ int64_t sn_record_ask(sn_record_call *c, const sn_host *host, int which) {
 }
 
 int64_t sn_record_own_key(sn_record_call *c, const sn_host *host, int64_t seed) {
-    const uint64_t times = (uint64_t)host->ask(host->ctx, 0);
+    const uint64_t times = (uint64_t)host->ask(host->ctx, c->r->now->outer ? -1 : 0);
     const int64_t slot = sn_record_key(c, (int64_t)(sn_rng_key((uint64_t)seed, times) >> 1));
     if (c->b.error.code == SNUG_OK && c->r->now->outer)
         note_asked(c, (sn_asked){.slot = (uint32_t)slot, .host = host_index(c, host), .own = seed});

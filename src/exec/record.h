@@ -60,7 +60,8 @@ typedef struct {
     void (*drop)(void *ctx);
 } sn_host;
 int64_t sn_record_ask(sn_record_call *c, const sn_host *host, int which);
-/* A key that follows from a seed other than 0 and from how often the host was asked. */
+/* A key that follows from a seed other than 0 and from how often the host was asked. In a trace the
+ * host is asked how often that was (which -1), for a key that stands in for those of the calls. */
 int64_t sn_record_own_key(sn_record_call *c, const sn_host *host, int64_t seed);
 void sn_record_tell(sn_record_call *c, const sn_host *host);
 

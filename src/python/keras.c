@@ -237,12 +237,29 @@ static PyObject *layer_losses(PyObject *self, PyObject *none) {
     return wrap_all(out, n);
 }
 
+static PyObject *layer_draws(PyObject *self, PyObject *none) {
+    (void)none;
+    return PyLong_FromUnsignedLongLong(snug_layer_draws(layer_of(self)));
+}
+
+static PyObject *layer_set_draws(PyObject *self, PyObject *o) {
+    const unsigned long long draws = PyLong_AsUnsignedLongLong(o);
+    snug_error err;
+    if (PyErr_Occurred() || py_enter() < 0)
+        return NULL;
+    if (snug_layer_set_draws(layer_of(self), draws, &err) != SNUG_OK)
+        return py_raise(&err);
+    Py_RETURN_NONE;
+}
+
 static PyMethodDef layer_methods[] = {
     {"call", layer_call, METH_VARARGS, "call(inputs, roles, masks, training, keywords)"},
     {"infer", layer_infer, METH_O, "infer([(dtype, extents), ...]): makes the variables"},
     {"variables", layer_variables, METH_NOARGS, "All it has made so far."},
     {"set_trainable", layer_set_trainable, METH_O, NULL},
     {"losses", layer_losses, METH_NOARGS, "Of regularisers, as scalars."},
+    {"draws", layer_draws, METH_NOARGS, "How often it drew from a seed of its own."},
+    {"set_draws", layer_set_draws, METH_O, "That it goes on from there."},
     {NULL, NULL, 0, NULL},
 };
 

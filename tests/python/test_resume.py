@@ -15,6 +15,7 @@ from snug.keras import layers as L
 PROGRAM = """
 import hashlib, sys
 import numpy as np
+import snug.tensorflow as tf
 from snug import keras
 folder, optimizer, stop = sys.argv[1], sys.argv[2], int(sys.argv[3])
 X = np.random.RandomState(0).rand(96, 16).astype("float32")
@@ -27,12 +28,37 @@ class Stop(keras.callbacks.Callback):
             sys.exit(9)
 
 
+class Drops(keras.layers.Layer):
+    def __init__(self):
+        super().__init__()
+        self.random = [keras.random.SeedGenerator(5), keras.random.SeedGenerator(6)]
+        self.other = tf.random.Generator.from_seed(7)
+
+    def call(self, x, training=False):
+        if training:
+            x = keras.random.dropout(x, 0.3, seed=self.random[0]) + keras.random.normal(x.shape, seed=self.random[1])
+            x += self.other.normal(x.shape) + tf.random.get_global_generator().normal(x.shape)
+        return x
+
+
+def seeded(mixes):
+    # mixes: one that draws on the host, too, so that no step is traced
+    L = keras.layers
+    first = [L.RandomBrightness(0.3, value_range=(0, 1), seed=1), L.RandomGrayscale(0.5, seed=2), L.Reshape((8, 6)),
+             L.LSTM(6, recurrent_dropout=0.4, dropout=0.2, seed=3)]
+    return keras.Sequential([keras.Input((4, 4, 3)), *([L.MixUp(seed=9)] if mixes else []), *first, L.Dense(16), L.Dropout(0.3, seed=7), Drops(),
+                             L.GaussianNoise(0.2, seed=8), L.Dropout(0.3), L.Dense(4, activation="softmax")])
+
+
 keras.utils.set_random_seed(3)
-model = keras.Sequential([keras.Input((16,)), keras.layers.Dense(32, activation="relu"), keras.layers.Dropout(0.5), keras.layers.BatchNormalization(),
+model = seeded(optimizer == "mixed") if optimizer in ("seeded", "eager", "mixed") else keras.Sequential([keras.Input((16,)), keras.layers.Dense(32, activation="relu"), keras.layers.Dropout(0.5), keras.layers.BatchNormalization(),
                           keras.layers.Dense(4, activation="softmax")])
 if optimizer == "scheduled":
     optimizer = keras.optimizers.AdamW(keras.optimizers.schedules.ExponentialDecay(0.01, 3, 0.9), use_ema=True)
-model.compile(optimizer, "sparse_categorical_crossentropy", metrics=["accuracy"])
+eager = optimizer == "eager"
+if optimizer in ("seeded", "eager", "mixed"):
+    X, optimizer = np.random.RandomState(0).rand(96, 4, 4, 3).astype("float32"), "adam"
+model.compile(optimizer, "sparse_categorical_crossentropy", metrics=["accuracy"], run_eagerly=eager)
 callbacks = ([keras.callbacks.BackupAndRestore(folder)] if folder else []) + [Stop()]
 history = model.fit(X, Y, epochs=5, batch_size=16, verbose=0, callbacks=callbacks)
 arrays = [np.asarray(v.numpy()) for v in model.weights + model.optimizer.variables]
@@ -62,6 +88,23 @@ class ResumeTest(unittest.TestCase):
                     self.assertEqual(len(os.listdir(folder)), 1)            # one file: nothing can be of two moments
                     self.assertEqual(run(folder, optimizer)[1], whole)
                     self.assertFalse(os.path.exists(folder))
+
+    def test_layers_with_seeds_of_their_own_draw_on(self):
+        for kind in ("seeded", "eager", "mixed"):
+            with self.subTest(kind):
+                code, whole, said = run("", kind)
+                self.assertEqual(code, 0, said)
+                folder = self.path(kind)
+                self.assertEqual(run(folder, kind, 2)[0], 9)
+                self.assertEqual(run(folder, kind)[1], whole)
+
+    def test_a_layer_draws_on_when_its_rate_changes(self):
+        x, (a, b) = np.ones((4, 50), "float32"), (L.Dropout(0.5, seed=1) for _ in range(2))
+        for layer in (a, b):
+            layer(x, training=True)
+        a.rate = 0.25
+        a.rate = 0.5
+        self.assertTrue(np.array_equal(a(x, training=True), b(x, training=True)))
 
     def test_a_rate_is_what_a_file_holds_of_it(self):
         optimizer = keras.optimizers.Adam(0.001)

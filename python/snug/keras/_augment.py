@@ -1,4 +1,6 @@
 """Layers that change pictures at random while training, those that are a few functions of keras.ops: the engine has no rows of their own."""
+import functools
+
 from snug import _C
 from snug._lazy import tf
 from snug._types import Peek
@@ -47,13 +49,23 @@ class _Random(Layer):
         """With a seed they are what a layer of the engine's with this seed adds: others at each call, in traces and pipelines, too."""
         if self.seed is None:
             return tf.random.normal(shape, dtype=images.dtype)
-        if self._draws is None:
-            from snug.keras import layers
-            self.__dict__["_draws"] = layers.GaussianNoise(1.0, seed=self.seed, name=f"{self.name}_draws", dtype="float32")
         blank = tf.zeros(shape)
         if hasattr(images, "_slot"):        # an element's: what is not made of it would be drawn once for all
             blank = tf.cast(tf.zeros_like(tf.reshape(images, (-1,))[0]), "float32") + blank
-        return tf.cast(self._draws(blank, training=True), images.dtype)
+        return tf.cast(self._noise()(blank, training=True), images.dtype)
+
+    def _noise(self):
+        if self._draws is None:
+            from snug.keras import layers
+            self.__dict__["_draws"] = layers.GaussianNoise(1.0, seed=self.seed, name=f"{self.name}_draws", dtype="float32")
+        return self._draws
+
+    def _counters(self):
+        def take(n):
+            if n >= 0:
+                self._noise()._engine().set_draws(n)
+        noise = -1 if self._draws is None or self._draws._c is None else self._draws._c.draws()
+        return Layer._counters(self) + [(noise, take), (self._count, functools.partial(self.__dict__.__setitem__, "_count"))]
 
     def _draw(self, images, low=0.0, high=1.0, shape=None):
         shape = (images.shape[0], 1, 1, 1) if shape is None else shape

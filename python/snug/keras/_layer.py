@@ -303,6 +303,17 @@ class Layer:
                 stack = list(layer._all_layers()) + stack
         return out
 
+    def _counters(self):
+        """(how often it drew, what takes that number) of everything here that draws from a seed of its own."""
+        from snug._random import Generator
+        from snug.keras.random import SeedGenerator
+        found = []
+        for value in vars(self).values():
+            if type(value) not in _PLAIN:
+                parts = value.values() if isinstance(value, dict) else value if isinstance(value, (list, tuple)) else (value,)
+                found += [(v._count, functools.partial(setattr, v, "_count")) for v in parts if isinstance(v, (SeedGenerator, Generator))]
+        return found
+
     @property
     def losses(self):
         """What calls added, then what regularisers say of the weights."""

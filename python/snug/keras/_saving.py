@@ -321,6 +321,11 @@ def _named_groups(groups, model):
     return {group: values if isinstance(values, dict) else dict(enumerate(values)) for group, values in groups.items()}
 
 
+def _counters(model):
+    """Of all layers, those inside of others included."""
+    return [counter for layer in model._with_inner() for counter in layer._counters()]
+
+
 def save_state(model, path, epoch):
     """What a fit needs to go on as if it had not stopped, in one checkpoint of the engine's: weights, the optimizer's variables, the epoch, where
     randomness stands."""
@@ -328,7 +333,7 @@ def save_state(model, path, epoch):
     from snug._types import as_dtype
     from snug.keras import _seed
     groups = _named_groups(_with_optimizer(model), model)
-    groups[_STATE] = {"epoch": np.array([epoch], "int64"), **_seed.state()}
+    groups[_STATE] = {"epoch": np.array([epoch], "int64"), "draws": np.array([n for n, _ in _counters(model)], "int64"), **_seed.state()}
     writer = _C.CheckpointWriter(path)
     for group, named in groups.items():
         for name, value in named.items():
@@ -375,14 +380,20 @@ def load_state(model, path):
     with damaged(path):
         tree = _kept(path)
         state = {name: entry.read() for name, entry in _group_of(tree, _STATE).items()}
-        if {k: a.shape for k, a in state.items()} != {"epoch": (1,), **{k: a.shape for k, a in _seed.state().items()}}:
+        counters, draws = _counters(model), state.pop("draws", None)
+        if draws is None or {k: a.shape for k, a in state.items()} != {"epoch": (1,), **{k: a.shape for k, a in _seed.state().items()}}:
             raise ValueError(f"'{path}' is no state of a fit; remove it to begin anew")
+        if draws.shape != (len(counters),):
+            raise ValueError(f"'{path}' says of {draws.size} random sequences of layers where they stand, the model has {len(counters)}: it is of"
+                             " another one")
         slots = _optimizer_entries(model, tree, path)
         _load_groups(model, tree, path)
         for v, entry in slots:
             v.assign(entry.read())
             _C.boundary()
-        _seed.set_state(state)
+        for n, (_, take) in zip(draws.tolist(), counters):
+            take(n)
+        _seed.set_state(state)      # after all that makes layers, which takes keys
         return int(state["epoch"][0])
 
 

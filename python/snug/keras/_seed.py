@@ -15,16 +15,17 @@ def set_seed(seed):
 
 
 def state():
-    """{name: array} of where the engine's keys and the host's generator stand."""
+    """{name: array} of where the engine's keys, the host's generator and tf.random's global one stand."""
     import numpy as np
-    from snug import _C
+    from snug import _C, _random
     _, words, place, has_one, one = generator().get_state()
     return {"engine": np.array(_C.random_state(), "uint64").view("int64"), "words": words.astype("int64"),
-            "place": np.array([place, has_one], "int64"), "one": np.array([one], "float64")}
+            "global": np.array([_random.get_global_generator()._count], "int64"), "place": np.array([place, has_one], "int64"), "one": np.array([one], "float64")}
 
 
 def set_state(arrays):
-    from snug import _C
+    from snug import _C, _random
+    _random.get_global_generator()._count = int(arrays["global"][0])
     place, has_one = (int(n) for n in arrays["place"])
     generator().set_state(("MT19937", arrays["words"].astype("uint32"), place, has_one, float(arrays["one"][0])))
     _C.set_random_state(*(int(n) for n in arrays["engine"].view("uint64")))

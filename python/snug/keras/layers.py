@@ -147,7 +147,9 @@ class _Built(Layer):
 
     def _renew(self):
         """A setting changed: the engine's layer is made anew, and what the weights hold is taken along."""
-        held, self.__dict__["_c"] = list(self._taken), None
+        held, drawn, self.__dict__["_c"] = list(self._taken), self._c.draws() if self._c is not None else 0, None
+        if drawn:
+            self._engine().set_draws(drawn)
         if not held:
             return
         own = list(self._own)
@@ -391,6 +393,14 @@ class _Built(Layer):
     def _own_penalties(self):
         found = self._c.losses() if self.__dict__.get("_c") is not None else []
         return found + [v.regularizer(v) for v in self._own if v.regularizer is not None]
+
+    def _counters(self):
+        """-1 where the engine's layer is not made yet: making it takes one of the program's keys."""
+        def take(n):
+            if n >= 0:
+                self._engine().set_draws(n)
+        made = self.__dict__.get("_c")
+        return Layer._counters(self) + [(-1 if made is None else made.draws(), take)]
 
     def _seeds(self):
         if not any(word in type(self).__name__ for word in ("Dropout", "Noise", "Random")) or not self.built:
