@@ -710,6 +710,32 @@ static void test_a_trace_draws_anew_at_each_call(void **state) {
     close_bench(&b);
 }
 
+static int64_t seeded(bench *b, const char *op, int64_t seed) {
+    int64_t key;
+    expect_ok(snug_recorder_draw_seeded(b->r, op, seed, &key, &b->err), &b->err);
+    return key;
+}
+
+static void test_sequences_of_operations_go_on_from_any_place(void **state) {
+    bench b = open_bench(state);
+    snug_recorder_seed(b.r, 7);
+    const int64_t first = seeded(&b, "a", 1), second = seeded(&b, "a", 1),
+                  other = seeded(&b, "b", 1);
+    assert_true(first != second && first != other);
+    uint64_t pairs[4];
+    assert_int_equal(snug_recorder_tell_sequences(b.r, pairs, 2), 2);
+    const int64_t third = seeded(&b, "a", 1);
+    snug_recorder_seed(b.r, 7);
+    assert_int_equal(snug_recorder_tell_sequences(b.r, NULL, 0), 0);
+    assert_true(seeded(&b, "a", 1) == first);
+    expect_ok(snug_recorder_set_sequences(b.r, pairs, 2, &b.err), &b.err);
+    assert_true(seeded(&b, "a", 1) == third);
+    pairs[1] = UINT64_C(1) << 32;
+    expect_status(snug_recorder_set_sequences(b.r, pairs, 2, &b.err), SNUG_E_INVALID, &b.err);
+    assert_int_equal(snug_recorder_tell_sequences(b.r, NULL, 0), 2);
+    close_bench(&b);
+}
+
 /* --- failures --------------------------------------------------------------------------------- */
 static void test_a_refused_run_poisons_and_the_next_one_works(void **state) {
     bench b = open_bench(state);
@@ -800,6 +826,7 @@ int main(void) {
         engine_test(test_a_trace_serves_any_size_of_an_open_axis),
         engine_test(test_a_trace_that_cannot_tell_says_so),
         engine_test(test_a_trace_draws_anew_at_each_call),
+        engine_test(test_sequences_of_operations_go_on_from_any_place),
         engine_test(test_a_refused_run_poisons_and_the_next_one_works),
         cmocka_unit_test(test_any_request_may_fail),
     };

@@ -162,6 +162,18 @@ SNUG_API int64_t snug_recorder_draw(snug_recorder *r);
 SNUG_API void snug_recorder_tell_random(const snug_recorder *r, uint64_t *seed, uint64_t *n_draws);
 SNUG_API void snug_recorder_set_random(snug_recorder *r, uint64_t seed, uint64_t n_draws);
 
+/* The next key of an operation with a seed of its own: it follows from both, from the recorder's
+ * seed and from how often it was drawn since that was set. */
+SNUG_API SNUG_CHECKED snug_status snug_recorder_draw_seeded(snug_recorder *r, const char *op,
+                                                            int64_t seed, int64_t *out,
+                                                            snug_error *err);
+/* Where these stand: how many there are, and of the first max of them two numbers each; and back
+ * there. Those of traces are known again where the same traces are made in the same order. */
+SNUG_API size_t snug_recorder_tell_sequences(const snug_recorder *r, uint64_t *pairs, size_t max);
+SNUG_API SNUG_CHECKED snug_status snug_recorder_set_sequences(snug_recorder *r,
+                                                              const uint64_t *pairs, size_t n,
+                                                              snug_error *err);
+
 /* Whether reading it would run nothing. */
 SNUG_API int snug_tensor_is_ready(const snug_tensor *t);
 /* Copies all bytes out; runs what is recorded where they are not there yet. */

@@ -5,10 +5,10 @@ from snug._lazy import tf
 from snug._more import host_rows
 
 
-def _draw(n, unique, draw, seed):
+def _draw(n, unique, draw, name, seed):
     """n classes of a distribution, each once if they are to be; and how many draws that took."""
     import numpy as np
-    rows = host_rows(own=seed)
+    rows = host_rows(None, name, seed)
     if not unique:
         return draw(rows, n), n
     found, tries = {}, 0
@@ -20,7 +20,7 @@ def _draw(n, unique, draw, seed):
     return np.array(list(found), "int64"), tries
 
 
-def _sampler(draw, share):
+def _sampler(called, draw, share):
     """A sampler of the distribution that `draw` draws from and whose probabilities are `share`."""
     def sample(true_classes, num_true, num_sampled, unique, range_max, seed=None, name=None):
         true_classes = tf.convert_to_tensor(true_classes)
@@ -30,7 +30,7 @@ def _sampler(draw, share):
         if int(true_classes.shape[-1]) != num_true:
             raise tf.errors.InvalidArgumentError(None, None, f"true_classes must have num_true columns, expected: {true_classes.shape[-1]} was:"
                                                  f" {num_true}")
-        found, tries = _draw(num_sampled, unique, lambda rows, n: draw(rows, n, range_max), seed)
+        found, tries = _draw(num_sampled, unique, lambda rows, n: draw(rows, n, range_max), called, seed)
 
         def expected(classes):
             p = share(tf.cast(classes, "float32"), range_max)
@@ -45,8 +45,8 @@ def _draw_log(rows, n, most):
     return np.minimum(np.exp(rows.rand(n) * math.log(most + 1)).astype("int64") - 1, most - 1)
 
 
-log_uniform_candidate_sampler = _sampler(_draw_log, lambda c, most: tf.math.log((c + 2.0) / (c + 1.0)) / math.log(most + 1))
-uniform_candidate_sampler = _sampler(lambda rows, n, most: rows.randint(0, most, n), lambda c, most: tf.ones_like(c) / most)
+log_uniform_candidate_sampler = _sampler("log_uniform_candidates", _draw_log, lambda c, most: tf.math.log((c + 2.0) / (c + 1.0)) / math.log(most + 1))
+uniform_candidate_sampler = _sampler("uniform_candidates", lambda rows, n, most: rows.randint(0, most, n), lambda c, most: tf.ones_like(c) / most)
 
 
 def learned_unigram_candidate_sampler(*args, **kwargs):

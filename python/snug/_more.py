@@ -137,19 +137,19 @@ def matrix_rank(a, tol=None, validate_args=False, name=None):
 
 
 # --- draws that need a loop of their own: made on the host, from a key of the recorder ------------------
-def host_rows(seed=None, own=None):
-    """NumPy's generator: of a seed, or the program's, which an operation's own seed makes another one of. The program's goes on from call to call, so it is drawn from when a function runs, not when it is traced."""
+def host_rows(seed=None, what=None, own=None):
+    """NumPy's generator: of a seed; of the next key of an operation with a seed of its own; or of the program's next. These two go on from call
+    to call, so they are drawn when a function runs, not when it is traced."""
     import numpy as np
     if seed is not None:
         return np.random.RandomState([int(n) & 0xffffffff for n in tf.reshape(tf.convert_to_tensor(seed), [-1]).numpy()])
     if _C.is_capturing() or _C.is_tracing():
         raise Peek
-    drawn = _C.draw() & 0xffffffff
-    return np.random.RandomState(drawn if own is None else [drawn, int(own) & 0xffffffff])
+    return np.random.RandomState((_C.draw() if own is None else _C.draw(what, int(own))) & 0xffffffff)
 
 
-def _host(dtype, draw, seed=None, own=None):
-    return tf.constant(draw(host_rows(seed, own)), dtype=dtype or tf.float32)
+def _host(dtype, draw, *which):
+    return tf.constant(draw(host_rows(*which)), dtype=dtype or tf.float32)
 
 
 def _dims(shape, *parameters):
@@ -162,7 +162,7 @@ def _dims(shape, *parameters):
 
 def gamma(shape, alpha, beta=None, dtype=None, seed=None, name=None):
     dims, (a, b) = _dims(shape, alpha, 1.0 if beta is None else beta)
-    return _host(dtype, lambda r: r.gamma(a, 1.0 / b, dims), own=seed)
+    return _host(dtype, lambda r: r.gamma(a, 1.0 / b, dims), None, "gamma", seed)
 
 
 def stateless_gamma(shape, seed, alpha, beta=None, dtype=None, name=None):
@@ -180,7 +180,7 @@ def stateless_beta(shape, seed, alpha, beta, dtype=None):
 
 def poisson(shape, lam, dtype=None, seed=None, name=None):
     dims, (rate,) = _dims(shape, lam)
-    return _host(dtype, lambda r: r.poisson(rate, dims), own=seed)
+    return _host(dtype, lambda r: r.poisson(rate, dims), None, "poisson", seed)
 
 
 # --- initializers of tf.*: Keras' ones ------------------------------------------------------------------

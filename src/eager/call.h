@@ -127,8 +127,8 @@ sn_value sn_fn_affine(sn_fn_call *c, sn_value x, double scale, double shift);
 sn_value sn_fn_like(sn_fn_call *c, sn_value x, double v);
 /* x limit / max(|x|, limit), of x whose |x|^2 is `squares`. */
 sn_value sn_fn_shortened(sn_fn_call *c, sn_value x, sn_value squares, sn_value limit);
-/* The key of a draw: of its argument "seed" where that decides (stateless), else the recorder's
- * next. */
+/* The key of a draw: of its argument "seed" (the stateless ones' always the same, others' the next
+ * of a sequence), or the recorder's next. */
 int64_t sn_fn_key(sn_fn_call *c);
 /* Pictures as tf.image works on them: whole numbers as floats of [0, 1], and back to the dtype they
  * had; floats as they are. */

@@ -1,6 +1,7 @@
 /* functions_random.c: random numbers. A draw takes its key when it is recorded, in program order;
  * element i is a function of the key and of i, so nothing is stored and slices have the bits of the
- * whole. Stateless draws, and Keras' with a seed, take their key from the seed. */
+ * whole. Stateless draws, and Keras' with a seed, take their key from the seed; TensorFlow's with a
+ * seed the next of its sequence. */
 #include "eager/call.h"
 
 #include "base/rng.h"
@@ -11,15 +12,19 @@
 int64_t sn_fn_key(sn_fn_call *c) {
     int n = 0;
     const bool stateless = strstr(c->names, "stateless") != NULL;
-    const int64_t *seed = stateless || c->promotes ? sn_fn_ints(c, "seed", &n) : NULL;
+    const int64_t *seed = sn_fn_ints(c, "seed", &n);
     if (sn_fn_failed(c))
         return 0;
     if (stateless && n != 2)
         sn_fn_refuse(c, SNUG_E_INVALID, "seed must be two integers");
     if (!seed || n < 1)
         return sn_record_draw(&c->r);
-    return sn_record_key(
-        &c->r, (int64_t)sn_rng_key((uint64_t)seed[0], n > 1 ? (uint64_t)seed[1] : UINT64_MAX));
+    if (stateless || c->promotes)
+        return sn_record_key(
+            &c->r, (int64_t)sn_rng_key((uint64_t)seed[0], n > 1 ? (uint64_t)seed[1] : UINT64_MAX));
+    if (n > 1)
+        sn_fn_refuse(c, SNUG_E_INVALID, "seed must be one integer");
+    return sn_record_seeded(&c->r, c->names, seed[0]);
 }
 
 static sn_value draw(sn_fn_call *c, sn_random_kind kind, const snug_type *t, double a, double b) {

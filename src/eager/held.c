@@ -30,9 +30,11 @@ typedef struct {
     uint64_t times;
 } own_draws;
 
-/* which -1: how often so far. */
+/* As sn_record_own_key asks. */
 static double next_draw(void *ctx, int which) {
     own_draws *const d = ctx;
+    if (which == -2)
+        d->times--;
     return (double)(which < 0 ? d->times : d->times++);
 }
 
@@ -69,16 +71,11 @@ uint64_t sn_held_draws(const sn_held *h) {
     return h->own.ctx ? ((const own_draws *)h->own.ctx)->times : 0;
 }
 
-void sn_held_go_back(sn_held *h, uint64_t draws) {
-    if (h->own.ctx)
-        ((own_draws *)h->own.ctx)->times = draws;
-}
-
 snug_status sn_held_set_draws(sn_held *h, uint64_t draws, snug_error *err) {
     if (!h->own.ctx && draws == 0)
         return SNUG_OK;
     SNUG_TRY(make_own(h, err));
-    sn_held_go_back(h, draws);
+    ((own_draws *)h->own.ctx)->times = draws;
     return SNUG_OK;
 }
 

@@ -32,7 +32,6 @@ SNUG_CHECKED snug_status sn_held_make(sn_held *h, snug_error *err);
 /* How often layers with a seed of their own drew; and that they go on from there. */
 uint64_t sn_held_draws(const sn_held *h);
 SNUG_CHECKED snug_status sn_held_set_draws(sn_held *h, uint64_t draws, snug_error *err);
-void sn_held_go_back(sn_held *h, uint64_t draws); /* to what they had drawn before */
 /* From enter to leave the network reads through the call. */
 void sn_held_enter(sn_held *h, sn_record_call *c);
 void sn_held_leave(sn_held *h);

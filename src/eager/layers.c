@@ -282,7 +282,6 @@ static snug_status record_once(snug_layer *l, record_call *k, snug_error *err) {
     sn_network *const n = l->held.network;
     const sn_application app = application_of(k->a);
     const int n_added = l->n_added;
-    const uint64_t draws = sn_held_draws(&l->held);
     sn_record_call c;
     sn_applied io = {.n_out = 0, .out_mask = SN_NO_VALUE};
     SNUG_TRY(sn_record_begin(l->r, &c, err));
@@ -295,10 +294,8 @@ static snug_status record_once(snug_layer *l, record_call *k, snug_error *err) {
     give_outputs(l, &c, k, &io);
     sn_held_leave(&l->held);
     const snug_status status = sn_record_end(&c, err);
-    if (status != SNUG_OK) {
-        l->n_added = l->n_added > n_added ? n_added : l->n_added; /* dropped with the call */
-        sn_held_go_back(&l->held, draws);
-    }
+    if (status != SNUG_OK && l->n_added > n_added)
+        l->n_added = n_added; /* dropped with the call */
     return status;
 }
 

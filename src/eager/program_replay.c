@@ -242,6 +242,7 @@ static snug_status call_function(worker *w, const sn_program_step *s, snug_error
     snug_argument *room = w->items;
     int n_out;
     SNUG_TRY(need_recorder(w, err));
+    sn_record_new_place(w->r);
     SNUG_TRY(with_tensors(w, s->args, s->n_args, &room, err));
     SNUG_TRY(sn_function_record(w->r, s->function, w->items, s->n_args, out, MAX_OUT, &n_out, err));
     for (int i = 0; i < n_out; i++)

@@ -376,7 +376,7 @@ snug_status sn_record_begin(snug_recorder *r, sn_record_call *c, snug_error *err
     c->mark = sn_graph_mark_now(r->now->graph);
     c->n_asked = r->now->n_asked;
     c->n_draws = r->n_draws;
-    r->n_given = 0;
+    r->n_given = r->n_taken = 0;
     return SNUG_OK;
 }
 
@@ -472,7 +472,7 @@ static void undo(sn_record_call *c) {
     rec->n_values = c->mark.n_values < rec->n_values ? c->mark.n_values : rec->n_values;
     rec->n_nodes = c->mark.n_nodes < rec->n_nodes ? c->mark.n_nodes : rec->n_nodes;
     rec->n_asked = c->n_asked;
-    c->r->n_draws = c->n_draws;
+    sn_record_give_back(c);
 }
 
 /* Tapes see a node's outputs where they see an input and are active. */
@@ -577,91 +577,4 @@ snug_status sn_record_end(sn_record_call *c, snug_error *err) {
     }
     link_given(c->r, rec);
     return SNUG_OK;
-}
-
-/* --- numbers ---------------------------------------------------------------------------------- */
-int64_t sn_record_number(sn_record_call *c, double value) {
-    return (int64_t)sn_build_param(&c->b, "", value).i;
-}
-
-int64_t sn_record_key(sn_record_call *c, int64_t value) {
-    return (int64_t)sn_build_key(&c->b, "", value).i;
-}
-
-static void note_asked(sn_record_call *c, sn_asked a) {
-    sn_recording *rec = c->r->now;
-    if (c->b.error.code != SNUG_OK || !rec->outer ||
-        GROW(rec, asked, rec->n_asked + 1, &c->b.error) != SNUG_OK)
-        return;
-    rec->asked[rec->n_asked++] = a;
-}
-
-int64_t snug_recorder_draw(snug_recorder *r) {
-    return r ? (int64_t)(sn_rng_key(r->seed, ++r->n_draws) >> 1) : 0;
-}
-
-/* In a trace the key only stands in for those that its calls will draw: it uses up none of the
- * sequence, so that a run that goes on in another process, and traces again, draws the same keys.
- */
-int64_t sn_record_draw(sn_record_call *c) {
-    const uint64_t n_draws = c->r->n_draws;
-    const int64_t slot = sn_record_key(c, snug_recorder_draw(c->r));
-    if (c->r->now->outer)
-        c->r->n_draws = n_draws;
-    note_asked(c, (sn_asked){.slot = (uint32_t)slot, .host = UINT32_MAX});
-    return slot;
-}
-
-static uint32_t host_index(sn_record_call *c, const sn_host *host) {
-    sn_recording *rec = c->r->now;
-    for (size_t i = 0; i < rec->n_hosts; i++)
-        if (rec->hosts[i].ctx == host->ctx && rec->hosts[i].ask == host->ask)
-            return (uint32_t)i;
-    if (GROW(rec, hosts, rec->n_hosts + 1, &c->b.error) != SNUG_OK)
-        return 0;
-    if (host->hold)
-        host->hold(host->ctx);
-    rec->hosts[rec->n_hosts] = *host;
-    return (uint32_t)rec->n_hosts++;
-}
-
-int64_t sn_record_ask(sn_record_call *c, const sn_host *host, int which) {
-    const int64_t slot = sn_record_number(c, host->ask(host->ctx, which));
-    if (c->b.error.code == SNUG_OK && c->r->now->outer)
-        note_asked(c,
-                   (sn_asked){.slot = (uint32_t)slot, .host = host_index(c, host), .which = which});
-    return slot;
-}
-
-int64_t sn_record_own_key(sn_record_call *c, const sn_host *host, int64_t seed) {
-    const uint64_t times = (uint64_t)host->ask(host->ctx, c->r->now->outer ? -1 : 0);
-    const int64_t slot = sn_record_key(c, (int64_t)(sn_rng_key((uint64_t)seed, times) >> 1));
-    if (c->b.error.code == SNUG_OK && c->r->now->outer)
-        note_asked(c, (sn_asked){.slot = (uint32_t)slot, .host = host_index(c, host), .own = seed});
-    return slot;
-}
-
-void sn_record_tell(sn_record_call *c, const sn_host *host) {
-    if (!c->r->now->outer)
-        (void)host->ask(host->ctx, -1);
-    else if (c->b.error.code == SNUG_OK)
-        note_asked(c, (sn_asked){.slot = UINT32_MAX, .host = host_index(c, host), .which = -1});
-}
-
-void snug_recorder_tell_random(const snug_recorder *r, uint64_t *seed, uint64_t *n_draws) {
-    if (!(r && seed && n_draws))
-        return;
-    *seed = r->seed;
-    *n_draws = r->n_draws;
-}
-
-void snug_recorder_set_random(snug_recorder *r, uint64_t seed, uint64_t n_draws) {
-    if (!r)
-        return;
-    r->seed = seed;
-    r->n_draws = n_draws;
-}
-
-void snug_recorder_seed(snug_recorder *r, uint64_t seed) {
-    snug_recorder_set_random(r, seed, 0);
 }

@@ -61,9 +61,19 @@ typedef struct {
 } sn_host;
 int64_t sn_record_ask(sn_record_call *c, const sn_host *host, int which);
 /* A key that follows from a seed other than 0 and from how often the host was asked. In a trace the
- * host is asked how often that was (which -1), for a key that stands in for those of the calls. */
+ * host is asked how often that was (which -1), for a key that stands in for those of the calls; it
+ * is told where a call failed and what it asked for last does not count (which -2). */
 int64_t sn_record_own_key(sn_record_call *c, const sn_host *host, int64_t seed);
 void sn_record_tell(sn_record_call *c, const sn_host *host);
+/* The next key of an operation with a seed of its own: of a sequence that follows from operation,
+ * seed and the recorder's seed. In a trace each occurrence counts for itself, by its place; a call
+ * of the trace draws at it. */
+int64_t sn_record_seeded(sn_record_call *c, const char *op, int64_t seed);
+int64_t sn_record_seeded_at(sn_record_call *c, uint64_t sequence, uint64_t place);
+/* The next operation with a seed begins its sequence, whoever drew of it before. */
+void sn_record_new_place(snug_recorder *r);
+/* For the end of a call that failed: all that it drew goes back. */
+void sn_record_give_back(sn_record_call *c);
 
 /* A variable that starts from a recipe, without bytes until it is read. */
 SNUG_CHECKED snug_status sn_record_variable(snug_recorder *r, const snug_type *type,

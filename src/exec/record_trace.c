@@ -278,9 +278,11 @@ static void ask_hosts(applier *a) {
             continue;
         }
         const sn_host *host = q->host == UINT32_MAX ? NULL : &a->from->hosts[q->host];
-        a->param[q->slot] = (uint32_t)(!host    ? sn_record_draw(&a->c)
-                                       : q->own ? sn_record_own_key(&a->c, host, q->own)
-                                                : sn_record_ask(&a->c, host, q->which));
+        a->param[q->slot] =
+            (uint32_t)(q->place ? sn_record_seeded_at(&a->c, (uint64_t)q->own, q->place)
+                       : !host  ? sn_record_draw(&a->c)
+                       : q->own ? sn_record_own_key(&a->c, host, q->own)
+                                : sn_record_ask(&a->c, host, q->which));
     }
 }
 

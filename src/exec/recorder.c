@@ -34,6 +34,8 @@ static void clear_recorder(snug_recorder *r) {
 
 /* Tensors that outlive it may lie on the card. */
 static void free_recorder(snug_recorder *r) {
+    sn_numbers_clear(&r->sequences);
+    sn_free(r->engine, SN_MEM_OTHER, r->taken, r->cap_taken * sizeof *r->taken);
     if (r->card)
         r->card->n_users--;
     sn_free(r->engine, SN_MEM_OTHER, r, sizeof *r);
@@ -45,6 +47,7 @@ static snug_status create(snug_engine *engine, bool worker, snug_recorder **out,
     snug_recorder *r = block;
     r->engine = engine;
     r->worker = worker;
+    r->sequences = (sn_numbers){.engine = engine, .category = SN_MEM_OTHER};
     const snug_status status = fill_recorder(r, err);
     if (status != SNUG_OK) {
         clear_recorder(r);

@@ -122,10 +122,17 @@ typedef struct {
 
 typedef struct {
     uint32_t slot;
-    uint32_t host; /* index into hosts; UINT32_MAX: a draw */
-    int which;     /* -1: its next step begins; without a slot */
-    int64_t own;   /* a key of this seed (sn_record_own_key); 0: no key */
+    uint32_t host;  /* index into hosts; UINT32_MAX: a draw */
+    int which;      /* -1: its next step begins; without a slot */
+    int64_t own;    /* a key of this seed (sn_record_own_key); 0: no key */
+    uint64_t place; /* own is an operation's sequence, this says who counts; 0: it is none */
 } sn_asked;
+
+/* A number of a sequence that the open call took. */
+typedef struct {
+    sn_host host;   /* whose; ask NULL: an operation's */
+    uint64_t place; /* of the operation */
+} sn_taken;
 
 struct sn_recording {
     snug_recorder *r;
@@ -266,6 +273,10 @@ struct snug_recorder {
     size_t n_given, cap_given;
     uint32_t n_variables; /* made so far: ids */
     uint64_t seed, n_draws;
+    sn_numbers sequences; /* of operations with a seed: how many keys were drawn, by place */
+    uint64_t n_places;    /* given so far to operations in traces */
+    sn_taken *taken;
+    size_t n_taken, cap_taken;
     size_t live_tensors;  /* and variables, tapes, traces: what is still held */
     sn_share share;       /* of the budget, for the newest plan */
     size_t reserve_bytes; /* left to the caller */

@@ -596,11 +596,45 @@ static PyObject *set_random_state(PyObject *self, PyObject *args) {
     Py_RETURN_NONE;
 }
 
-static PyObject *draw_key(PyObject *self, PyObject *none) {
+/* draw(), draw(operation, seed) */
+static PyObject *draw_key(PyObject *self, PyObject *args) {
+    const char *op = NULL;
+    long long seed = 0;
+    int64_t key;
+    snug_error err;
+    (void)self;
+    if (!PyArg_ParseTuple(args, "|sL", &op, &seed) || py_enter() < 0)
+        return NULL;
+    if (!op)
+        return PyLong_FromLongLong(snug_recorder_draw(py.recorder));
+    if (snug_recorder_draw_seeded(py.recorder, op, seed, &key, &err) != SNUG_OK)
+        return py_raise(&err);
+    return PyLong_FromLongLong(key);
+}
+
+/* sequences(): bytes of pairs of numbers. */
+static PyObject *sequences(PyObject *self, PyObject *none) {
     (void)self, (void)none;
     if (py_enter() < 0)
         return NULL;
-    return PyLong_FromLongLong(snug_recorder_draw(py.recorder));
+    const size_t n = snug_recorder_tell_sequences(py.recorder, NULL, 0);
+    PyObject *bytes = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)(n * 2 * sizeof(uint64_t)));
+    if (bytes)
+        snug_recorder_tell_sequences(py.recorder, (uint64_t *)(void *)PyBytes_AsString(bytes), n);
+    return bytes;
+}
+
+static PyObject *set_sequences(PyObject *self, PyObject *bytes) {
+    (void)self;
+    char *at;
+    Py_ssize_t n;
+    snug_error err;
+    if (PyBytes_AsStringAndSize(bytes, &at, &n) < 0 || py_enter() < 0)
+        return NULL;
+    if (snug_recorder_set_sequences(py.recorder, (const uint64_t *)(void *)at,
+                                    (size_t)n / (2 * sizeof(uint64_t)), &err) != SNUG_OK)
+        return py_raise(&err);
+    Py_RETURN_NONE;
 }
 
 static PyObject *is_tracing(PyObject *self, PyObject *none) {
@@ -646,7 +680,9 @@ static PyMethodDef methods[] = {
     {"boundary", boundary, METH_NOARGS, "Runs what assignments wait for."},
     {"trim", trim, METH_NOARGS, "Gives plans and the arena back."},
     {"seed", set_seed, METH_O, "Starts the random keys anew."},
-    {"draw", draw_key, METH_NOARGS, "The next random key."},
+    {"draw", draw_key, METH_VARARGS, "The next random key; or of an operation and its seed."},
+    {"sequences", sequences, METH_NOARGS, "Where operations with seeds stand."},
+    {"set_sequences", set_sequences, METH_O, "Back there."},
     {"random_state", random_state, METH_NOARGS, "Where the random keys stand: (seed, number)."},
     {"set_random_state", set_random_state, METH_VARARGS, "Back there."},
     {"is_started", is_started, METH_NOARGS, "Whether the engine is there."},

@@ -37,6 +37,7 @@ class Drops(keras.layers.Layer):
     def call(self, x, training=False):
         if training:
             x = keras.random.dropout(x, 0.3, seed=self.random[0]) + keras.random.normal(x.shape, seed=self.random[1])
+            x = tf.nn.dropout(x, 0.2, seed=4)
             x += self.other.normal(x.shape) + tf.random.get_global_generator().normal(x.shape)
         return x
 
@@ -51,8 +52,11 @@ def seeded(mixes):
 
 
 keras.utils.set_random_seed(3)
-model = seeded(optimizer == "mixed") if optimizer in ("seeded", "eager", "mixed") else keras.Sequential([keras.Input((16,)), keras.layers.Dense(32, activation="relu"), keras.layers.Dropout(0.5), keras.layers.BatchNormalization(),
-                          keras.layers.Dense(4, activation="softmax")])
+if optimizer in ("seeded", "eager", "mixed"):
+    model = seeded(optimizer == "mixed")
+else:
+    model = keras.Sequential([keras.Input((16,)), keras.layers.Dense(32, activation="relu"), keras.layers.Dropout(0.5),
+                              keras.layers.BatchNormalization(), keras.layers.Dense(4, activation="softmax")])
 if optimizer == "scheduled":
     optimizer = keras.optimizers.AdamW(keras.optimizers.schedules.ExponentialDecay(0.01, 3, 0.9), use_ema=True)
 eager = optimizer == "eager"

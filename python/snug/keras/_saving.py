@@ -333,7 +333,8 @@ def save_state(model, path, epoch):
     from snug._types import as_dtype
     from snug.keras import _seed
     groups = _named_groups(_with_optimizer(model), model)
-    groups[_STATE] = {"epoch": np.array([epoch], "int64"), "draws": np.array([n for n, _ in _counters(model)], "int64"), **_seed.state()}
+    groups[_STATE] = {"epoch": np.array([epoch], "int64"), "draws": np.array([n for n, _ in _counters(model)], "int64"),
+                      "sequences": np.frombuffer(b"sequence" + _C.sequences(), "int64"), **_seed.state()}        # no array is empty
     writer = _C.CheckpointWriter(path)
     for group, named in groups.items():
         for name, value in named.items():
@@ -380,8 +381,9 @@ def load_state(model, path):
     with damaged(path):
         tree = _kept(path)
         state = {name: entry.read() for name, entry in _group_of(tree, _STATE).items()}
-        counters, draws = _counters(model), state.pop("draws", None)
-        if draws is None or {k: a.shape for k, a in state.items()} != {"epoch": (1,), **{k: a.shape for k, a in _seed.state().items()}}:
+        counters, draws, sequences = _counters(model), state.pop("draws", None), state.pop("sequences", None)
+        shapes = {"epoch": (1,), **{k: a.shape for k, a in _seed.state().items()}}
+        if draws is None or sequences is None or {k: a.shape for k, a in state.items()} != shapes:
             raise ValueError(f"'{path}' is no state of a fit; remove it to begin anew")
         if draws.shape != (len(counters),):
             raise ValueError(f"'{path}' says of {draws.size} random sequences of layers where they stand, the model has {len(counters)}: it is of"
@@ -393,6 +395,7 @@ def load_state(model, path):
             _C.boundary()
         for n, (_, take) in zip(draws.tolist(), counters):
             take(n)
+        _C.set_sequences(sequences.tobytes()[8:])
         _seed.set_state(state)      # after all that makes layers, which takes keys
         return int(state["epoch"][0])
 

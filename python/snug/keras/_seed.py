@@ -20,7 +20,8 @@ def state():
     from snug import _C, _random
     _, words, place, has_one, one = generator().get_state()
     return {"engine": np.array(_C.random_state(), "uint64").view("int64"), "words": words.astype("int64"),
-            "global": np.array([_random.get_global_generator()._count], "int64"), "place": np.array([place, has_one], "int64"), "one": np.array([one], "float64")}
+            "global": np.array([_random.get_global_generator()._count], "int64"), "place": np.array([place, has_one], "int64"),
+            "one": np.array([one], "float64")}
 
 
 def set_state(arrays):
