@@ -167,6 +167,10 @@ SNUG_API void snug_recorder_set_random(snug_recorder *r, uint64_t seed, uint64_t
 SNUG_API SNUG_CHECKED snug_status snug_recorder_draw_seeded(snug_recorder *r, const char *op,
                                                             int64_t seed, int64_t *out,
                                                             snug_error *err);
+/* Outside of traces operations with the same seed draw from one sequence, one after the other.
+ * Where a place other than 0 is told, those that come then have one of its own, which begins like
+ * the others. */
+SNUG_API void snug_recorder_set_place(snug_recorder *r, uint64_t place);
 /* Where these stand: how many there are, and of the first max of them two numbers each; and back
  * there. Those of traces are known again where the same traces are made in the same order. */
 SNUG_API size_t snug_recorder_tell_sequences(const snug_recorder *r, uint64_t *pairs, size_t max);

@@ -6,6 +6,7 @@ Shapes are found by applying the function to stand-ins within a trace, once with
 import collections
 import contextlib
 import functools
+import itertools
 
 from snug import _C, _nest, _tape
 from snug._given import default_only, refuse
@@ -15,6 +16,7 @@ from snug._types import MakesVariable, Peek, TensorShape, as_dtype
 
 _state = {"eager": True, "graphs": [], "sessions": [], "default": None, "running": 0,
           "by_reference": False}        # whether variables are those of TensorFlow 1, which a run fetches as it leaves them
+_serials = itertools.count(1)           # of sessions: what draws in one counts for itself
 
 
 def active():
@@ -837,7 +839,11 @@ class _Run:
             first = (self.session,)
         elif getattr(op.function, "of_run", False):
             first = (self,)
-        result = op.function(*first, *_fill(op.args, values), **_fill(op.kwargs, values))
+        _C.set_place(self.session._serial << 32 | op.id + 1)
+        try:
+            result = op.function(*first, *_fill(op.args, values), **_fill(op.kwargs, values))
+        finally:
+            _C.set_place(0)
         flat = _nest.flatten(result) if _nest.is_nested(result) else [result]
         for t, v in zip(op.outputs, flat):
             v = v if t.dtype == tf.string else _C.convert_to_tensor(v)
@@ -856,7 +862,7 @@ class Session:
         self.graph = graph or get_default_graph()
         self.config = config
         self._values, self._slots, self._closed = {}, {}, False
-        self.memory_fraction = _share_of_card(config)
+        self.memory_fraction, self._serial = _share_of_card(config), next(_serials)
 
     sess_str = ""
 

@@ -2,7 +2,7 @@
  *
  * 1. A key is the next of the recorder's sequence, or of one that follows from a seed: a layer's,
  * which counts itself, or an operation's, counted here by its place: all that is not traced has one
- * place, each occurrence in a trace has its own.
+ * place, or those that the caller tells, each occurrence in a trace has its own.
  * 2. A trace takes no number: each of its calls does.
  * 3. A call that fails gives back what it took. */
 #include "exec/recording.h"
@@ -137,11 +137,22 @@ int64_t sn_record_seeded_at(sn_record_call *c, uint64_t sequence, uint64_t place
     return slot;
 }
 
+/* Numbers of places come from two sides: odd ones are of traces. */
+static uint64_t place_of(const snug_recorder *r, uint64_t sequence) {
+    return r->place ? sn_rng_key(sequence, r->place << 1) : sequence;
+}
+
 int64_t sn_record_seeded(sn_record_call *c, const char *op, int64_t seed) {
+    snug_recorder *const r = c->r;
     const uint64_t sequence = sequence_of(op, seed);
-    const bool traced = c->r->now->outer != NULL;
     return sn_record_seeded_at(c, sequence,
-                               traced ? sn_rng_key(sequence, ++c->r->n_places) : sequence);
+                               r->now->outer ? sn_rng_key(sequence, r->n_places++ << 1 | 1)
+                                             : place_of(r, sequence));
+}
+
+void snug_recorder_set_place(snug_recorder *r, uint64_t place) {
+    if (r)
+        r->place = place;
 }
 
 void sn_record_new_place(snug_recorder *r) {
@@ -152,11 +163,11 @@ void sn_record_new_place(snug_recorder *r) {
 snug_status snug_recorder_draw_seeded(snug_recorder *r, const char *op, int64_t seed, int64_t *out,
                                       snug_error *err) {
     SNUG_NEEDS(err, r && op && out);
-    const uint64_t sequence = sequence_of(op, seed);
+    const uint64_t sequence = sequence_of(op, seed), place = place_of(r, sequence);
     uint32_t n = 0;
     SNUG_TRY(sn_numbers_reserve(&r->sequences, err));
-    (void)sn_numbers_find(&r->sequences, sequence, &n);
-    sn_numbers_put(&r->sequences, sequence, n + 1);
+    (void)sn_numbers_find(&r->sequences, place, &n);
+    sn_numbers_put(&r->sequences, place, n + 1);
     *out = key_of(r, sequence, n);
     return SNUG_OK;
 }

@@ -19,6 +19,10 @@ static void stand_up(snug_recorder *r) {
     s->given = r->given;
     s->n_given = r->n_given;
     s->cap_given = r->cap_given;
+    s->taken = r->taken;
+    s->n_taken = r->n_taken;
+    s->cap_taken = r->cap_taken;
+    s->place = r->place;
     s->site = r->site;
     s->on_host = r->on_host;
 }
@@ -32,6 +36,10 @@ static void sit_down(snug_recorder *r, sn_seat *s) {
     r->given = s->given;
     r->n_given = s->n_given;
     r->cap_given = s->cap_given;
+    r->taken = s->taken;
+    r->n_taken = s->n_taken;
+    r->cap_taken = s->cap_taken;
+    r->place = s->place;
     r->site = s->site;
     r->on_host = s->on_host;
     sn_recording_stamp(r->now);
@@ -158,6 +166,7 @@ static void free_seat(snug_recorder *r, sn_seat *s) {
         if (r->tape[k] && r->tape[k]->seat == s)
             r->tape[k]->seat = NULL;
     sn_free(r->engine, SN_MEM_OTHER, s->given, s->cap_given * sizeof *s->given);
+    sn_free(r->engine, SN_MEM_OTHER, s->taken, s->cap_taken * sizeof *s->taken);
     sn_free(r->engine, SN_MEM_OTHER, s, sizeof *s);
 }
 
@@ -198,4 +207,6 @@ void sn_seat_clear(snug_recorder *r) {
     r->main = r->now = NULL;
     r->given = NULL;
     r->n_given = r->cap_given = 0;
+    r->taken = NULL;
+    r->n_taken = r->cap_taken = 0;
 }

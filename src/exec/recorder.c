@@ -35,7 +35,6 @@ static void clear_recorder(snug_recorder *r) {
 /* Tensors that outlive it may lie on the card. */
 static void free_recorder(snug_recorder *r) {
     sn_numbers_clear(&r->sequences);
-    sn_free(r->engine, SN_MEM_OTHER, r->taken, r->cap_taken * sizeof *r->taken);
     if (r->card)
         r->card->n_users--;
     sn_free(r->engine, SN_MEM_OTHER, r, sizeof *r);

@@ -233,7 +233,9 @@ typedef struct sn_seat {
     uint32_t active_tapes;
     sn_given *given;
     size_t n_given, cap_given;
-    uint64_t site;
+    sn_taken *taken;
+    size_t n_taken, cap_taken;
+    uint64_t site, place;
     bool on_host;
 } sn_seat;
 
@@ -275,6 +277,7 @@ struct snug_recorder {
     uint64_t seed, n_draws;
     sn_numbers sequences; /* of operations with a seed: how many keys were drawn, by place */
     uint64_t n_places;    /* given so far to operations in traces */
+    uint64_t place;       /* of what comes outside of traces; 0: of all of it */
     sn_taken *taken;
     size_t n_taken, cap_taken;
     size_t live_tensors;  /* and variables, tapes, traces: what is still held */

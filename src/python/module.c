@@ -612,6 +612,16 @@ static PyObject *draw_key(PyObject *self, PyObject *args) {
     return PyLong_FromLongLong(key);
 }
 
+/* set_place(number): whose operations with seeds come now. */
+static PyObject *set_place(PyObject *self, PyObject *o) {
+    (void)self;
+    const unsigned long long place = PyLong_AsUnsignedLongLong(o);
+    if (PyErr_Occurred() || py_enter() < 0)
+        return NULL;
+    snug_recorder_set_place(py.recorder, place);
+    Py_RETURN_NONE;
+}
+
 /* sequences(): bytes of pairs of numbers. */
 static PyObject *sequences(PyObject *self, PyObject *none) {
     (void)self, (void)none;
@@ -681,6 +691,7 @@ static PyMethodDef methods[] = {
     {"trim", trim, METH_NOARGS, "Gives plans and the arena back."},
     {"seed", set_seed, METH_O, "Starts the random keys anew."},
     {"draw", draw_key, METH_VARARGS, "The next random key; or of an operation and its seed."},
+    {"set_place", set_place, METH_O, "Seeds of operations count here now; 0: nowhere."},
     {"sequences", sequences, METH_NOARGS, "Where operations with seeds stand."},
     {"set_sequences", set_sequences, METH_O, "Back there."},
     {"random_state", random_state, METH_NOARGS, "Where the random keys stand: (seed, number)."},

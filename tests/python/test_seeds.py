@@ -73,6 +73,20 @@ class SeedTest(unittest.TestCase):
                 tf.random.set_seed(5)
                 self.assertEqual([called(around) for _ in range(3)], calls)
 
+    def test_in_a_session_each_operation_draws_the_next_at_each_run(self):
+        v1 = tf.compat.v1
+        with tf.Graph().as_default():
+            pair = [v1.random_uniform((4,), seed=1), v1.random_uniform((4,), seed=1), v1.random_uniform((4,), seed=2)]
+            runs = []
+            for _ in range(2):
+                with v1.Session() as session:
+                    runs.append([[v.tolist() for v in session.run(pair)] for _ in range(2)])
+        (first, second), again = runs
+        self.assertEqual(first[0], first[1])
+        self.assertEqual(second[0], second[1])
+        self.assertEqual(len({str(v) for v in (first[0], first[2], second[0], second[2])}), 4)
+        self.assertEqual(again, [first, second])
+
     def test_a_call_that_fails_draws_nothing(self):
         tf.random.set_seed(5)
         first = drawn(DRAWS["normal"], 1)
