@@ -8,6 +8,7 @@
 #include "eager/layer.h"
 #include "support/bench.h"
 
+#include <snug/function.h>
 #include <snug/layer.h>
 #include <snug/model.h>
 #include <snug/train.h>
@@ -678,6 +679,72 @@ static snug_status train_small(snug_engine *e, void *ctx, snug_error *err) {
     return status;
 }
 
+/* A layer and an operation with seeds of their own, by a trace. */
+static snug_status trace_seeded(snug_recorder *r, snug_layer *l, snug_tensor *x, snug_trace **t,
+                                snug_error *err) {
+    const snug_argument size = {.kind = SNUG_ARG_INTEGER, .integer = 4};
+    const snug_argument args[5] = {{.kind = SNUG_ARG_LIST, .list = {.items = &size, .n = 1}},
+                                   {.kind = SNUG_ARG_NONE},
+                                   {.kind = SNUG_ARG_NONE},
+                                   {.kind = SNUG_ARG_NONE},
+                                   {.kind = SNUG_ARG_INTEGER, .integer = 3}};
+    const snug_layer_arguments a = {.inputs = &x, .n_inputs = 1, .training = 1};
+    snug_tensor *out[2] = {NULL, NULL};
+    int row, n;
+    assert_true(snug_function_find("tf.random.uniform", &row));
+    SNUG_TRY(snug_trace_begin(r, NULL, 0, NULL, t, err));
+    snug_status status = snug_layer_call(l, &a, &out[0], 1, &n, NULL, err);
+    if (status == SNUG_OK)
+        status = snug_function_call(r, row, args, 5, &out[1], 1, &n, err);
+    if (status == SNUG_OK)
+        status = snug_trace_end(*t, out, 2, err);
+    snug_tensor_drop(out[0]);
+    snug_tensor_drop(out[1]);
+    return status;
+}
+
+/* How often operations with seeds drew. */
+static uint64_t drawn_by_seed(const snug_recorder *r) {
+    uint64_t pairs[8], sum = 0;
+    const size_t n = snug_recorder_tell_sequences(r, pairs, 4);
+    for (size_t i = 0; i < n; i++)
+        sum += pairs[2 * i + 1];
+    return sum;
+}
+
+static snug_status call_seeded(snug_engine *e, void *ctx, snug_error *err) {
+    const float v[4] = {1, 2, 3, 4};
+    snug_recorder *r;
+    snug_layer *l = NULL;
+    snug_trace *t = NULL;
+    snug_tensor *x = NULL, *out[2] = {NULL, NULL};
+    (void)ctx;
+    SNUG_TRY(snug_recorder_create(e, &r, err));
+    snug_status status = snug_layer_create(r, "Dropout", "{\"rate\": 0.5, \"seed\": 7}", &l, err);
+    if (status == SNUG_OK)
+        status = snug_tensor_copy(r, &(snug_type){SNUG_F32, 2, {1, 4}}, v, &x, err);
+    if (status == SNUG_OK)
+        status = trace_seeded(r, l, x, &t, err);
+    assert_int_equal(snug_layer_draws(l), 0);
+    for (uint64_t k = 0; k < 2 && status == SNUG_OK; k++) {
+        status = snug_trace_call(t, NULL, 0, out, 2, err);
+        assert_int_equal(snug_layer_draws(l), k + (status == SNUG_OK));
+        assert_int_equal(drawn_by_seed(r), k + (status == SNUG_OK));
+        for (int i = 0; i < 2 && status == SNUG_OK; i++)
+            snug_tensor_drop(out[i]);
+    }
+    snug_trace_drop(t);
+    snug_tensor_drop(x);
+    snug_layer_destroy(l);
+    snug_recorder_destroy(r);
+    return status;
+}
+
+static void test_a_call_that_fails_gives_back_what_it_drew(void **state) {
+    (void)state;
+    sn_fault_sweep(call_seeded, NULL);
+}
+
 static void test_a_step_survives_any_failed_request(void **state) {
     (void)state;
     sn_fault_sweep(train_small, NULL);
@@ -702,6 +769,7 @@ int main(void) {
         engine_test(test_losses_are_of_examples_or_one_number),
         engine_test(test_unknown_layers_and_settings_are_refused),
         cmocka_unit_test(test_a_step_survives_any_failed_request),
+        cmocka_unit_test(test_a_call_that_fails_gives_back_what_it_drew),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
