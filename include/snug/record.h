@@ -171,6 +171,10 @@ SNUG_API SNUG_CHECKED snug_status snug_recorder_draw_seeded(snug_recorder *r, co
  * Where a place other than 0 is told, those that come then have one of its own, which begins like
  * the others. */
 SNUG_API void snug_recorder_set_place(snug_recorder *r, uint64_t place);
+/* How many places operations with seeds were given in traces; and that the next ones are numbered
+ * from there on, which lets what a loop records each time it goes round draw as one operation. */
+SNUG_API uint64_t snug_recorder_tell_places(const snug_recorder *r);
+SNUG_API void snug_recorder_set_places(snug_recorder *r, uint64_t n_places);
 /* Where these stand: how many there are, and of the first max of them two numbers each; and back
  * there. Those of traces are known again where the same traces are made in the same order. */
 SNUG_API size_t snug_recorder_tell_sequences(const snug_recorder *r, uint64_t *pairs, size_t max);

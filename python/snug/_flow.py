@@ -1,6 +1,7 @@
 """Control flow and results whose shapes depend on values: Python loops and branches over recorded operations.
 
 In a trace these ask for values: there is a trace for each answer, or the function becomes dynamic (see _function.py)."""
+import itertools
 from collections import namedtuple
 
 from snug import _C, _function, _nest
@@ -58,12 +59,23 @@ def switch_case(branch_index, branch_fns, default=None, name="switch_case"):
     return (default or fns[max(fns)])()
 
 
+def rounds(items):
+    """These, for a loop over tensors, which is recorded as often as it goes round: an operation in it is one operation, as in TensorFlow's
+    loops, and draws the next number of its seed each time."""
+    first = most = _C.places()
+    try:
+        for item in items:
+            most = max(most, _C.places(first))
+            yield item
+    finally:
+        _C.places(max(most, _C.places()))
+
+
 def while_loop(cond, body, loop_vars, shape_invariants=None, parallel_iterations=10, back_prop=True, swap_memory=False,
                maximum_iterations=None, name=None):
     convert = lambda v: v if isinstance(v, (_C.Tensor, TensorArray)) else tf.convert_to_tensor(v)
     state = _nest.map_structure(convert, loop_vars)
-    n = 0
-    while maximum_iterations is None or n < int(maximum_iterations):
+    for _ in rounds(itertools.count() if maximum_iterations is None else range(int(maximum_iterations))):
         as_dict = isinstance(state, dict)
         more = cond(state) if as_dict else cond(*state)
         if getattr(more, "_is_traced", False):
@@ -74,7 +86,6 @@ def while_loop(cond, body, loop_vars, shape_invariants=None, parallel_iterations
         if not isinstance(out, (list, tuple, dict)):
             out = (out,)
         state = _nest.map_structure(convert, out)
-        n += 1
     return _way_back(state, back_prop)
 
 
@@ -102,7 +113,7 @@ def _stack(results):
 def map_fn(fn, elems, dtype=None, parallel_iterations=None, back_prop=True, swap_memory=False, infer_shape=True, name=None,
            fn_output_signature=None):
     kinds = fn_output_signature if fn_output_signature is not None else dtype
-    results = [fn(row) for row in _rows(elems)]
+    results = [fn(row) for row in rounds(_rows(elems))]
     return _way_back(_stack(results if kinds is None else [_as_told(r, kinds) for r in results]), back_prop)
 
 
@@ -131,7 +142,7 @@ def _fold(fn, elems, initializer, reverse):
     if reverse:
         rows.reverse()
     state = rows.pop(0) if initializer is None else _nest.map_structure(tf.convert_to_tensor, initializer)
-    for row in rows:
+    for row in rounds(rows):
         state = fn(state, row)
         yield state
 

@@ -155,6 +155,15 @@ void snug_recorder_set_place(snug_recorder *r, uint64_t place) {
         r->place = place;
 }
 
+uint64_t snug_recorder_tell_places(const snug_recorder *r) {
+    return r ? r->n_places : 0;
+}
+
+void snug_recorder_set_places(snug_recorder *r, uint64_t n_places) {
+    if (r)
+        r->n_places = n_places;
+}
+
 void sn_record_new_place(snug_recorder *r) {
     if (r->sequences.n > 0)
         sn_numbers_forget(&r->sequences);

@@ -569,84 +569,6 @@ static PyObject *trim(PyObject *self, PyObject *none) {
     Py_RETURN_NONE;
 }
 
-static PyObject *set_seed(PyObject *self, PyObject *o) {
-    (void)self;
-    unsigned long long seed = PyLong_AsUnsignedLongLongMask(o);
-    if (PyErr_Occurred() || py_enter() < 0)
-        return NULL;
-    snug_recorder_seed(py.recorder, seed);
-    Py_RETURN_NONE;
-}
-
-static PyObject *random_state(PyObject *self, PyObject *none) {
-    (void)self, (void)none;
-    uint64_t seed, n;
-    if (py_enter() < 0)
-        return NULL;
-    snug_recorder_tell_random(py.recorder, &seed, &n);
-    return Py_BuildValue("(KK)", (unsigned long long)seed, (unsigned long long)n);
-}
-
-static PyObject *set_random_state(PyObject *self, PyObject *args) {
-    (void)self;
-    unsigned long long seed, n;
-    if (!PyArg_ParseTuple(args, "KK", &seed, &n) || py_enter() < 0)
-        return NULL;
-    snug_recorder_set_random(py.recorder, seed, n);
-    Py_RETURN_NONE;
-}
-
-/* draw(), draw(operation, seed) */
-static PyObject *draw_key(PyObject *self, PyObject *args) {
-    const char *op = NULL;
-    long long seed = 0;
-    int64_t key;
-    snug_error err;
-    (void)self;
-    if (!PyArg_ParseTuple(args, "|sL", &op, &seed) || py_enter() < 0)
-        return NULL;
-    if (!op)
-        return PyLong_FromLongLong(snug_recorder_draw(py.recorder));
-    if (snug_recorder_draw_seeded(py.recorder, op, seed, &key, &err) != SNUG_OK)
-        return py_raise(&err);
-    return PyLong_FromLongLong(key);
-}
-
-/* set_place(number): whose operations with seeds come now. */
-static PyObject *set_place(PyObject *self, PyObject *o) {
-    (void)self;
-    const unsigned long long place = PyLong_AsUnsignedLongLong(o);
-    if (PyErr_Occurred() || py_enter() < 0)
-        return NULL;
-    snug_recorder_set_place(py.recorder, place);
-    Py_RETURN_NONE;
-}
-
-/* sequences(): bytes of pairs of numbers. */
-static PyObject *sequences(PyObject *self, PyObject *none) {
-    (void)self, (void)none;
-    if (py_enter() < 0)
-        return NULL;
-    const size_t n = snug_recorder_tell_sequences(py.recorder, NULL, 0);
-    PyObject *bytes = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)(n * 2 * sizeof(uint64_t)));
-    if (bytes)
-        snug_recorder_tell_sequences(py.recorder, (uint64_t *)(void *)PyBytes_AsString(bytes), n);
-    return bytes;
-}
-
-static PyObject *set_sequences(PyObject *self, PyObject *bytes) {
-    (void)self;
-    char *at;
-    Py_ssize_t n;
-    snug_error err;
-    if (PyBytes_AsStringAndSize(bytes, &at, &n) < 0 || py_enter() < 0)
-        return NULL;
-    if (snug_recorder_set_sequences(py.recorder, (const uint64_t *)(void *)at,
-                                    (size_t)n / (2 * sizeof(uint64_t)), &err) != SNUG_OK)
-        return py_raise(&err);
-    Py_RETURN_NONE;
-}
-
 static PyObject *is_tracing(PyObject *self, PyObject *none) {
     (void)self, (void)none;
     if (py.recorder && py_enter() < 0)
@@ -689,13 +611,14 @@ static PyMethodDef methods[] = {
     {"sync", sync_all, METH_NOARGS, "Runs all that is recorded."},
     {"boundary", boundary, METH_NOARGS, "Runs what assignments wait for."},
     {"trim", trim, METH_NOARGS, "Gives plans and the arena back."},
-    {"seed", set_seed, METH_O, "Starts the random keys anew."},
-    {"draw", draw_key, METH_VARARGS, "The next random key; or of an operation and its seed."},
-    {"set_place", set_place, METH_O, "Seeds of operations count here now; 0: nowhere."},
-    {"sequences", sequences, METH_NOARGS, "Where operations with seeds stand."},
-    {"set_sequences", set_sequences, METH_O, "Back there."},
-    {"random_state", random_state, METH_NOARGS, "Where the random keys stand: (seed, number)."},
-    {"set_random_state", set_random_state, METH_VARARGS, "Back there."},
+    {"seed", py_set_seed, METH_O, "Starts the random keys anew."},
+    {"draw", py_draw_key, METH_VARARGS, "The next random key; or of an operation and its seed."},
+    {"set_place", py_set_place, METH_O, "Seeds of operations count here now; 0: nowhere."},
+    {"places", py_places, METH_VARARGS, "Of operations with seeds in traces."},
+    {"sequences", py_sequences, METH_NOARGS, "Where operations with seeds stand."},
+    {"set_sequences", py_set_sequences, METH_O, "Back there."},
+    {"random_state", py_random_state, METH_NOARGS, "Where the random keys stand: (seed, number)."},
+    {"set_random_state", py_set_random_state, METH_VARARGS, "Back there."},
     {"is_started", is_started, METH_NOARGS, "Whether the engine is there."},
     {"is_tracing", is_tracing, METH_NOARGS, "Whether a trace is open."},
     {NULL, NULL, 0, NULL},

@@ -238,4 +238,14 @@ int py_refusal(char *text, size_t size);
 /* --- keras.c ---------------------------------------------------------------------------------- */
 int py_keras_add(PyObject *module);
 
+/* --- random.c --------------------------------------------------------------------------------- */
+PyObject *py_set_seed(PyObject *self, PyObject *o);
+PyObject *py_random_state(PyObject *self, PyObject *o);
+PyObject *py_set_random_state(PyObject *self, PyObject *o);
+PyObject *py_draw_key(PyObject *self, PyObject *o);
+PyObject *py_set_place(PyObject *self, PyObject *o);
+PyObject *py_places(PyObject *self, PyObject *o);
+PyObject *py_sequences(PyObject *self, PyObject *o);
+PyObject *py_set_sequences(PyObject *self, PyObject *o);
+
 #endif

@@ -594,7 +594,14 @@ static PyObject *iter(PyObject *self) {
         PyErr_SetNone(py.peek);
         return NULL;
     }
-    return PySeqIter_New(self);
+    PyObject *rows = PySeqIter_New(self), *flow, *rounds;
+    if (!rows || !snug_is_tracing(py.recorder))
+        return rows;
+    flow = PyImport_ImportModule("snug._flow"); /* a loop of a trace */
+    rounds = flow ? PyObject_CallMethod(flow, "rounds", "O", rows) : NULL;
+    Py_XDECREF(flow);
+    Py_DECREF(rows);
+    return rounds;
 }
 
 static PyMemberDef members[] = {

@@ -73,6 +73,33 @@ class SeedTest(unittest.TestCase):
                 tf.random.set_seed(5)
                 self.assertEqual([called(around) for _ in range(3)], calls)
 
+    def test_a_loop_over_tensors_draws_the_next_each_time_round(self):
+        draw = lambda: tf.random.uniform((), seed=1)
+
+        def stacked(values):
+            return tf.stack(list(values))
+
+        def rows():
+            out = tf.TensorArray(tf.float32, 4)
+            for i in tf.range(4):
+                out = out.write(i, draw())
+            return out.stack()
+        loops = {"rows": rows, "map": lambda: tf.map_fn(lambda x: x * 0 + draw(), tf.zeros(4)),
+                 "scan": lambda: tf.scan(lambda state, x: x * 0 + draw(), tf.zeros(4), 0.0),
+                 "while": lambda: tf.while_loop(lambda i, s: i < 4, lambda i, s: (i + 1, tf.concat([s[1:], [draw()]], 0)),
+                                                (0, tf.zeros(4)), maximum_iterations=9)[1]}
+        tf.random.set_seed(5)
+        numbers = [float(draw()) for _ in range(8)]
+        for name, loop in loops.items():
+            with self.subTest(name):
+                function = tf.function(lambda: (loop(), draw()))
+                tf.random.set_seed(5)
+                (first, after), (second, later) = ([v.numpy().tolist() for v in function()] for _ in range(2))
+                self.assertEqual(first + second, numbers)
+                self.assertEqual([after, later], numbers[:2])            # another place
+        unrolled = tf.function(lambda: stacked(draw() for _ in range(3)))
+        self.assertEqual(len(set(unrolled().numpy().tolist())), 1)       # three places, as in TensorFlow
+
     def test_in_a_session_each_operation_draws_the_next_at_each_run(self):
         v1 = tf.compat.v1
         with tf.Graph().as_default():

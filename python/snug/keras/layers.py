@@ -835,13 +835,14 @@ class RNN(_Around):
 
     def _step_all(self, sequences, initial_state, mask, training):
         """A step that is masked changes no state and repeats the output before it."""
+        from snug import _flow
         from snug._lazy import tf
         cell, steps = self.cell, sequences.shape[1]
         states = self._first_states(sequences.shape[0], initial_state)
         outputs = []
         accepts = _layer._parameters(type(cell).call)
         extra = {"training": training} if "training" in accepts else {}
-        for t in (range(steps - 1, -1, -1) if self.go_backwards else range(steps)):
+        for t in _flow.rounds(range(steps - 1, -1, -1) if self.go_backwards else range(steps)):
             given = states if isinstance(cell.state_size, (list, tuple)) else states[0]
             output, after = cell(sequences[:, t], [given] if not isinstance(given, list) else given, **extra)
             after = list(_nest.flatten(after))
