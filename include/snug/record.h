@@ -240,7 +240,7 @@ typedef struct {
     int persistent;
     int not_watching; /* trainable variables that are read are not watched by themselves */
 } snug_tape_options;
-/* Active at once. Up to 32 tapes may live at a time. */
+/* Active at once. */
 SNUG_API SNUG_CHECKED snug_status snug_tape_create(snug_recorder *r,
                                                    const snug_tape_options *options,
                                                    snug_tape **out, snug_error *err);

@@ -353,7 +353,7 @@ static bool is_long(const sn_recording *rec) {
 /* Under a tape a cut would keep what the gradient could make again. */
 static bool is_full(const sn_recording *rec) {
     return !rec->outer && (is_long(rec) || ((holds_much(rec) || rec->work >= SN_MAX_WORK) &&
-                                            sn_tapes_open(rec->r) == 0));
+                                            rec->r->n_open_tapes == 0));
 }
 
 /* One recording runs in one place: what is recorded so far runs first. */
@@ -388,7 +388,8 @@ static bool note_used(sn_record_call *c, snug_tensor *t, sn_value v) {
         return false;
     if (sn_recording_cover(r->now, &c->b.error) != SNUG_OK)
         return false;
-    r->now->tapes[v.i] |= sn_tensor_tapes(t);
+    if (sn_marks_add(r, &r->now->tapes[v.i], sn_tensor_tapes(t), &c->b.error) != SNUG_OK)
+        return false;
     snug_tensor_hold(t);
     r->given[r->n_given++] = (sn_given){t, v};
     return true;
@@ -425,7 +426,8 @@ static sn_value use(sn_record_call *c, snug_tensor *t, snug_error *err) {
         if (sn_recording_variable(rec, t->variable, &var, err) != SNUG_OK)
             return SN_NO_VALUE;
         v = sn_graph_var_at(rec->graph, var)->first;
-        rec->tapes[v.i] |= sn_tensor_tapes(t);
+        if (sn_marks_add(c->r, &rec->tapes[v.i], sn_tensor_tapes(t), err) != SNUG_OK)
+            return SN_NO_VALUE;
         return v;
     } else if (t->state == SN_PENDING && !t->rec->outer && !rec->outer) {
         if (sn_seat_flush(c->r, t->rec, err) == SNUG_OK)
@@ -475,16 +477,52 @@ static void undo(sn_record_call *c) {
     sn_record_give_back(c);
 }
 
-/* Tapes see a node's outputs where they see an input and are active. */
-static void mark_node(sn_recording *rec, const sn_node_info *n) {
+typedef struct {
+    const sn_recording *rec;
+    const sn_node_info *n;
+} inputs;
+
+static bool sees_input(const snug_tape *t, const void *of) {
+    const inputs *in = of;
+    for (int k = 0; k < in->n->n_in; k++)
+        if (sn_marks_have(t->r, in->rec->tapes[in->n->in[k].i], t->bit))
+            return true;
+    return false;
+}
+
+/* The same of the tapes that have a bit, and of the others. */
+static snug_status find_many(const sn_recording *rec, const sn_node_info *n, uint32_t *out,
+                             snug_error *err) {
+    uint32_t few = 0;
+    for (int k = 0; k < n->n_in; k++) {
+        const uint32_t mark = rec->tapes[n->in[k].i];
+        few |= mark & SN_MANY ? sn_sets_few(rec->r, mark) : mark;
+    }
+    return sn_sets_of_active(rec->r, few & rec->r->active_tapes, sees_input, &(inputs){rec, n}, out,
+                             err);
+}
+
+/* Tapes see a node's outputs where they see an input and are active. What readers of a variable are
+ * seen by sees the version that they keep when it is written. */
+static snug_status mark_node(sn_recording *rec, const sn_node_info *n, snug_error *err) {
     uint32_t mask = 0;
     for (int k = 0; rec->r->active_tapes && k < n->n_in; k++)
         mask |= rec->tapes[n->in[k].i];
-    mask &= rec->r->active_tapes;
-    for (int k = 0; mask && k < n->n_out; k++)
-        if (sn_dtype_is_float(sn_graph_type(rec->graph, n->out[k])->dtype) &&
-            sn_ops[n->op].effect != SN_STATE)
-            rec->tapes[n->out[k].i] |= mask;
+    if (mask & SN_MANY)
+        SNUG_TRY(find_many(rec, n, &mask, err));
+    else
+        mask &= rec->r->active_tapes;
+    const bool writes = sn_ops[n->op].effect == SN_STATE;
+    for (int k = 0; mask && !writes && k < n->n_out; k++)
+        if (sn_dtype_is_float(sn_graph_type(rec->graph, n->out[k])->dtype))
+            SNUG_TRY(sn_marks_add(rec->r, &rec->tapes[n->out[k].i], mask, err));
+    for (int k = 0; writes && !rec->outer && k < sn_op_versions(n->op, n->n_out); k++) {
+        const int32_t var = sn_graph_value_at(rec->graph, n->out[k])->var;
+        SNUG_TRY(sn_variable_mark(rec->variable[var], rec,
+                                  sn_graph_var_at(rec->graph, (sn_var){(uint32_t)var})->first,
+                                  err));
+    }
+    return SNUG_OK;
 }
 
 /* Handles that read a variable stay with the version they have. */
@@ -564,13 +602,14 @@ snug_status sn_record_end(sn_record_call *c, snug_error *err) {
         return say_where(c->r, status, err);
     }
     status = sn_recording_check_data(rec, (uint32_t)first, err);
+    for (uint32_t i = (uint32_t)first; status == SNUG_OK && i < rec->n_nodes; i++)
+        status = mark_node(rec, sn_graph_node_at(rec->graph, (sn_node){i}), err);
     if (status != SNUG_OK) {
         undo(c);
         return status;
     }
     for (uint32_t i = (uint32_t)first; i < rec->n_nodes; i++) {
         const sn_node_info *n = sn_graph_node_at(rec->graph, (sn_node){i});
-        mark_node(rec, n);
         note_write(rec, n);
         if (rec->has_effects)
             count_work(rec, i, n);

@@ -112,7 +112,7 @@ static bool is_free(const run *u, uint32_t input) {
     const sn_leaf *leaf = &u->rec->leaf[input];
     const sn_storage *s = leaf->storage;
     return s && s->refs == 1 && !s->foreign && leaf->offset == 0 &&
-           !u->rec->handle[sn_graph_input_at(u->rec->graph, input).i] && sn_tapes_open(u->r) == 0;
+           !u->rec->handle[sn_graph_input_at(u->rec->graph, input).i] && u->r->n_open_tapes == 0;
 }
 
 /* Whether the value will probably take over bytes: its maker reads a free leaf last and may write
@@ -678,7 +678,7 @@ static void settle_handle(run *u, snug_tensor *t) {
     } else {
         sn_tensor_make_version(t, u->rec->variable[info->var]);
     }
-    t->tapes = mask;
+    sn_tensor_see(t, mask);
     t->marked = u->r->serial;
 }
 
@@ -768,15 +768,17 @@ snug_status sn_flush(snug_recorder *r, snug_error *err) {
     if (r->running)
         return sn_fail(err, SNUG_E_INVALID,
                        "a value is needed while a plan runs; read it before or after the run");
-    if (u.rec->n_values == 0)
+    if (u.rec->n_values == 0) {
+        sn_sets_tidy(r);
         return SNUG_OK;
+    }
     SNUG_TRY(sn_recording_create(r, &u.fresh, err));
     if (snug_budget_bytes(r->engine) > 0) /* there may be one by now */
         sn_storage_free_left(r);
     replace_main(r, u.fresh);
     r->running = true;
     snug_status status = try_twice(&u, &why);
-    if (status == SNUG_OK && sn_tapes_open(r) != 0)
+    if (status == SNUG_OK && r->n_open_tapes > 0)
         status = sn_tape_keep(u.rec, u.stored, u.fresh, &why);
     sn_recording_stamp(r->now);
     mend_variables(&u, status == SNUG_OK);
@@ -791,5 +793,6 @@ snug_status sn_flush(snug_recorder *r, snug_error *err) {
     clear(&u);
     r->running = false;
     sn_recording_destroy(u.rec);
+    sn_sets_tidy(r);
     return status;
 }

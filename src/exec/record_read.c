@@ -17,6 +17,9 @@ snug_status sn_record_watch(snug_recorder *r, snug_variable *v, snug_error *err)
     for (uint32_t rest = v->trainable ? r->active_tapes & r->watching_tapes : 0; rest;
          rest &= rest - 1)
         SNUG_TRY(sn_tape_note(r->tape[__builtin_ctz(rest)], v, err));
+    for (snug_tape *t = v->trainable ? r->seat->active_more : NULL; t; t = t->next_active)
+        if (t->watches)
+            SNUG_TRY(sn_tape_note(t, v, err));
     return SNUG_OK;
 }
 
@@ -63,7 +66,7 @@ static bool is_held(const sn_recording *rec, const snug_variable *v, sn_value va
     if (sn_graph_value_at(rec->graph, value)->node.i != UINT32_MAX)
         return false;
     for (const snug_tensor *t = v->readers; t; t = t->next_reader)
-        if (mask & ~sn_tensor_tapes(t))
+        if (sn_sets_open_beside(rec->r, mask, sn_tensor_tapes(t)))
             return true;
     return false;
 }
@@ -82,14 +85,15 @@ static sn_value read_as(sn_record_call *c, snug_variable *v, bool for_handle) {
         sn_record_watch(c->r, v, &c->b.error) != SNUG_OK ||
         sn_recording_cover(rec, &c->b.error) != SNUG_OK) /* this call may have written it */
         return SN_NO_VALUE;
-    const uint32_t mask = sn_tapes_of_variable(c->r, v) |
-                          (v->trainable ? c->r->active_tapes & c->r->watching_tapes : 0);
-    const uint32_t more = mask & ~rec->tapes[value.i],
-                   other = rec->tapes[value.i] & ~mask & sn_tapes_open(c->r);
+    uint32_t mask;
+    if (sn_tapes_of_variable(c->r, v, &mask, &c->b.error) != SNUG_OK)
+        return SN_NO_VALUE;
+    const bool more = sn_sets_open_beside(c->r, mask, rec->tapes[value.i]),
+               other = sn_sets_open_beside(c->r, rec->tapes[value.i], mask);
     if ((more && is_held(rec, v, value, mask)) || (other && for_handle))
         return echo_of(c, v, value, mask);
-    rec->tapes[value.i] |= mask;
-    return value;
+    return sn_marks_add(c->r, &rec->tapes[value.i], mask, &c->b.error) == SNUG_OK ? value
+                                                                                  : SN_NO_VALUE;
 }
 
 sn_value sn_record_read(sn_record_call *c, snug_variable *v) {

@@ -155,16 +155,18 @@ void sn_seat_settle(snug_recorder *r, const snug_variable *v, bool writers_only)
 
 /* --- leaving ---------------------------------------------------------------------------------- */
 static bool has_tapes(const snug_recorder *r, const sn_seat *s) {
-    for (int k = 0; k < SN_MAX_TAPES; k++)
-        if (r->tape[k] && !r->tape[k]->used && r->tape[k]->seat == s)
+    for (const snug_tape *t = r->tapes; t; t = t->next)
+        if (!t->used && t->seat == s)
             return true;
     return false;
 }
 
 static void free_seat(snug_recorder *r, sn_seat *s) {
-    for (int k = 0; k < SN_MAX_TAPES; k++)
-        if (r->tape[k] && r->tape[k]->seat == s)
-            r->tape[k]->seat = NULL;
+    while (s->active_more)
+        snug_tape_stop(s->active_more);
+    for (snug_tape *t = r->tapes; t; t = t->next)
+        if (t->seat == s)
+            t->seat = NULL;
     sn_free(r->engine, SN_MEM_OTHER, s->given, s->cap_given * sizeof *s->given);
     sn_free(r->engine, SN_MEM_OTHER, s->taken, s->cap_taken * sizeof *s->taken);
     sn_free(r->engine, SN_MEM_OTHER, s, sizeof *s);

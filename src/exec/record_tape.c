@@ -1,6 +1,6 @@
 /* record_tape.c: tapes. A tape is a bit: values that depend on what it watches, through nodes
- * recorded while it was active, carry it. A gradient is appended to the recording, graph to graph,
- * along nodes that carry the bit.
+ * recorded while it was active, carry it (record_sets.c: how, of any number of tapes). A gradient is
+ * appended to the recording, graph to graph, along nodes that carry the bit.
  *
  * A run under an open tape keeps what gradient rules will read, and takes the nodes themselves
  * along into the next recording, where leaves stand in for what has bytes. */
@@ -9,31 +9,65 @@
 #include <string.h>
 
 /* --- life ------------------------------------------------------------------------------------- */
+static uint32_t *active_of(snug_recorder *r, sn_seat *s) {
+    return s == r->seat ? &r->active_tapes : &s->active_tapes;
+}
+
+static void activate(snug_tape *t) {
+    snug_recorder *r = t->r;
+    if (t->bit < SN_FEW_TAPES) {
+        r->active_tapes |= 1u << t->bit;
+        return;
+    }
+    snug_tape_stop(t); /* in another seat */
+    sn_seat *s = t->active_in = r->seat;
+    r->active_tapes |= SN_MANY;
+    t->next_active = s->active_more;
+    t->active_link = &s->active_more;
+    if (s->active_more)
+        s->active_more->active_link = &t->next_active;
+    s->active_more = t;
+}
+
+static void enlist(snug_tape *t) {
+    snug_recorder *r = t->r;
+    t->next = r->tapes;
+    t->link = &r->tapes;
+    if (t->next)
+        t->next->link = &t->next;
+    r->tapes = t;
+    if (t->bit < SN_FEW_TAPES)
+        r->tape[t->bit] = t;
+    r->live_tensors++;
+    t->born = ++r->serial;
+    sn_tape_set_open(t, true);
+    activate(t);
+    if (t->watches && t->bit < SN_FEW_TAPES)
+        r->watching_tapes |= 1u << t->bit;
+}
+
 snug_status snug_tape_create(snug_recorder *r, const snug_tape_options *o, snug_tape **out,
                              snug_error *err) {
     SNUG_NEEDS(err, r && out);
     uint32_t bit = 0;
-    while (bit < SN_MAX_TAPES && r->tape[bit])
+    while (bit < SN_FEW_TAPES && r->tape[bit])
         bit++;
-    if (bit == SN_MAX_TAPES)
-        return sn_fail(err, SNUG_E_UNSUPPORTED,
-                       "%d tapes live at a time; drop one before another is made", SN_MAX_TAPES);
     void *block;
     SNUG_TRY(sn_alloc_zero(r->engine, SN_MEM_TAPES, sizeof **out, &block, err));
     snug_tape *t = block;
+    const snug_status status =
+        bit == SN_FEW_TAPES ? sn_sets_take_number(r, &bit, err) : SNUG_OK;
+    if (status != SNUG_OK) {
+        sn_free(r->engine, SN_MEM_TAPES, t, sizeof *t);
+        return status;
+    }
     *t = (snug_tape){.r = r,
                      .seat = r->seat,
                      .bit = bit,
                      .persistent = o && o->persistent,
                      .watches = !(o && o->not_watching),
-                     .places = {.engine = r->engine, .category = SN_MEM_TAPES},
-                     .active = true};
-    r->tape[bit] = t;
-    r->live_tensors++;
-    r->tape_born[bit] = ++r->serial;
-    r->active_tapes |= 1u << bit;
-    if (t->watches)
-        r->watching_tapes |= 1u << bit;
+                     .places = {.engine = r->engine, .category = SN_MEM_TAPES}};
+    enlist(t);
     t->born_in = r->now->serial;
     t->first_node = (uint32_t)r->now->n_nodes;
     *out = t;
@@ -41,8 +75,9 @@ snug_status snug_tape_create(snug_recorder *r, const snug_tape_options *o, snug_
 }
 
 static void forget_marks(sn_recording *rec, uint32_t bit) {
-    for (size_t v = 0; v < rec->n_values; v++)
-        rec->tapes[v] &= ~(1u << bit);
+    for (size_t v = 0; bit < SN_FEW_TAPES && v < rec->n_values; v++)
+        if (!(rec->tapes[v] & SN_MANY))
+            rec->tapes[v] &= ~(1u << bit);
 }
 
 /* Without memory for it the bytes stay until the next run. */
@@ -57,11 +92,12 @@ static void forget_watched(snug_tape *t) {
         sn_variable_unuse(t->watched[i]);
     t->n_watched = 0;
     sn_numbers_forget(&t->places);
-    t->r->tape_born[t->bit] = ++t->r->serial;
+    t->born = ++t->r->serial;
 }
 
 static void forget(snug_tape *t) {
     snug_recorder *r = t->r;
+    sn_sets_forget(r, t->bit);
     for (const sn_seat *s = r->seats; s; s = s->next) {
         for (sn_recording *rec = sn_seat_now(r, s); rec; rec = rec->outer)
             forget_marks(rec, t->bit);
@@ -81,9 +117,17 @@ void snug_tape_drop(snug_tape *t) {
         forget_watched(t);
     else
         forget(t);
-    r->watching_tapes &= ~(1u << t->bit);
-    r->explicit_tapes &= ~(1u << t->bit);
-    r->tape[t->bit] = NULL;
+    sn_tape_set_open(t, false);
+    *t->link = t->next;
+    if (t->next)
+        t->next->link = t->link;
+    if (t->bit < SN_FEW_TAPES) {
+        r->watching_tapes &= ~(1u << t->bit);
+        r->explicit_tapes &= ~(1u << t->bit);
+        r->tape[t->bit] = NULL;
+    } else {
+        sn_sets_give_number(r, t->bit);
+    }
     sn_free(r->engine, SN_MEM_TAPES, t->watched, t->cap_watched * sizeof *t->watched);
     sn_numbers_clear(&t->places);
     sn_free(r->engine, SN_MEM_TAPES, t, sizeof *t);
@@ -94,18 +138,26 @@ void snug_tape_drop(snug_tape *t) {
 void snug_tape_stop(snug_tape *t) {
     if (!t)
         return;
-    t->active = false;
-    t->r->active_tapes &= ~(1u << t->bit);
-    for (sn_seat *s = t->r->seats; s; s = s->next)
-        s->active_tapes &= ~(1u << t->bit);
+    sn_seat *in = t->active_in;
+    if (t->bit < SN_FEW_TAPES) {
+        t->r->active_tapes &= ~(1u << t->bit);
+        for (sn_seat *s = t->r->seats; s; s = s->next)
+            s->active_tapes &= ~(1u << t->bit);
+    } else if (in) {
+        *t->active_link = t->next_active;
+        if (t->next_active)
+            t->next_active->active_link = t->active_link;
+        if (!in->active_more)
+            *active_of(t->r, in) &= ~SN_MANY;
+        t->active_in = NULL;
+    }
 }
 
 snug_status snug_tape_resume(snug_tape *t, snug_error *err) {
     SNUG_NEEDS(err, t);
     if (t->used)
         return sn_fail(err, SNUG_E_INVALID, "the tape is used up; make another one");
-    t->active = true;
-    t->r->active_tapes |= 1u << t->bit;
+    activate(t);
     return SNUG_OK;
 }
 
@@ -114,6 +166,7 @@ void snug_tape_reset(snug_tape *t) {
         return;
     forget(t);
     t->used = false;
+    sn_tape_set_open(t, true);
 }
 
 /* --- watching --------------------------------------------------------------------------------- */
@@ -123,7 +176,7 @@ static bool has_noted(const snug_tape *t, const snug_variable *v) {
 }
 
 snug_status sn_tape_note(snug_tape *t, snug_variable *v, snug_error *err) {
-    if (v->seen_by == t && v->seen_at == t->r->tape_born[t->bit])
+    if (v->seen_by == t && v->seen_at == t->born)
         return SNUG_OK;
     if (!has_noted(t, v)) {
         SNUG_TRY(sn_grow(t->r->engine, SN_MEM_TAPES, &t->watched, sizeof *t->watched,
@@ -134,22 +187,29 @@ snug_status sn_tape_note(snug_tape *t, snug_variable *v, snug_error *err) {
         sn_variable_use(v);
     }
     v->seen_by = t;
-    v->seen_at = t->r->tape_born[t->bit];
+    v->seen_at = t->born;
     return SNUG_OK;
 }
 
-uint32_t sn_tapes_of_variable(const snug_recorder *r, const snug_variable *v) {
-    uint32_t mask = 0;
+static bool reads(const snug_tape *t, const void *variable) {
+    const snug_variable *v = variable;
+    return (v->trainable && t->watches) || (t->explicit && has_noted(t, v));
+}
+
+snug_status sn_tapes_of_variable(snug_recorder *r, const snug_variable *v, uint32_t *out,
+                                 snug_error *err) {
+    uint32_t mask = v->trainable ? r->active_tapes & r->watching_tapes : 0;
     for (uint32_t rest = r->active_tapes & r->explicit_tapes; rest; rest &= rest - 1) {
         const uint32_t k = (uint32_t)__builtin_ctz(rest);
         mask |= has_noted(r->tape[k], v) ? 1u << k : 0;
     }
-    return mask;
+    *out = mask;
+    return r->active_tapes & SN_MANY ? sn_sets_of_active(r, mask, reads, v, out, err) : SNUG_OK;
 }
 
 snug_status snug_tape_watch(snug_tape *t, snug_tensor *x, snug_error *err) {
     SNUG_NEEDS(err, t && x);
-    const uint32_t bit = 1u << t->bit;
+    uint32_t bit;
     if (!sn_dtype_is_float(x->type.dtype) || t->r->active_tapes == 0)
         return SNUG_OK; /* as TensorFlow, where no tape records */
     if (x->state == SN_POISONED && x->poison) {
@@ -157,19 +217,25 @@ snug_status snug_tape_watch(snug_tape *t, snug_tensor *x, snug_error *err) {
             *err = x->poison->error;
         return x->poison->error.code;
     }
-    if (x->state == SN_PENDING)
-        x->rec->tapes[x->value.i] |= bit;
-    else if (x->stamp == t->r->now->serial && x->leaf.i < t->r->now->n_values)
-        t->r->now->tapes[x->leaf.i] |= bit; /* at worst one more value is followed */
+    SNUG_TRY(sn_sets_of_tape(t, &bit, err));
+    uint32_t mark = sn_tensor_tapes(x);
+    SNUG_TRY(sn_marks_add(t->r, &mark, bit, err));
     t->marks = true;
-    x->tapes = sn_tensor_tapes(x) | bit;
+    if (x->state == SN_PENDING)
+        SNUG_TRY(sn_marks_add(t->r, &x->rec->tapes[x->value.i], bit, err));
+    else if (x->stamp == t->r->now->serial && x->leaf.i < t->r->now->n_values)
+        SNUG_TRY(sn_marks_add(t->r, &t->r->now->tapes[x->leaf.i], bit, err)); /* at worst one more
+                                                                                 is followed */
+    sn_tensor_see(x, mark);
     x->marked = ++t->r->serial;
     return SNUG_OK;
 }
 
 snug_status snug_tape_watch_variable(snug_tape *t, snug_variable *v, snug_error *err) {
     SNUG_NEEDS(err, t && v);
-    t->r->explicit_tapes |= 1u << t->bit;
+    t->explicit = true;
+    if (t->bit < SN_FEW_TAPES)
+        t->r->explicit_tapes |= 1u << t->bit;
     return sn_tape_note(t, v, err);
 }
 
@@ -228,17 +294,18 @@ static snug_status want_variable(const snug_tape *t, const snug_variable *v, int
     const sn_recording *rec = t->r->now;
     for (uint32_t i = 0; rec->has_versions && i < rec->n_leaf; i++) {
         const sn_value old = sn_graph_input_at(rec->graph, i);
-        if (rec->leaf[i].variable == v && (rec->tapes[old.i] >> t->bit & 1))
+        if (rec->leaf[i].variable == v && sn_marks_have(t->r, rec->tapes[old.i], t->bit))
             SNUG_TRY(want(t->r, w, old, source, err));
     }
     for (size_t i = 0; i < rec->n_echo; i++)
-        if (rec->echo[i].variable == v && (rec->tapes[rec->echo[i].value.i] >> t->bit & 1))
+        if (rec->echo[i].variable == v &&
+            sn_marks_have(t->r, rec->tapes[rec->echo[i].value.i], t->bit))
             SNUG_TRY(want(t->r, w, rec->echo[i].value, source, err));
     if (v->stamp != rec->serial || v->var.i >= rec->n_variable || rec->variable[v->var.i] != v)
         return SNUG_OK;
     sn_value at = sn_graph_var_at(rec->graph, v->var)->last;
     for (;;) {
-        if (rec->tapes[at.i] >> t->bit & 1)
+        if (sn_marks_have(t->r, rec->tapes[at.i], t->bit))
             SNUG_TRY(want(t->r, w, at, source, err));
         const sn_value_info *info = sn_graph_value_at(rec->graph, at);
         if (info->node.i == UINT32_MAX)
@@ -259,7 +326,8 @@ static snug_status want_value(const snug_tape *t, sn_value v, int source, wanted
                               snug_error *err) {
     const sn_recording *rec = t->r->now;
     v = behind(rec, v);
-    if (!(rec->tapes[v.i] >> t->bit & 1) || !sn_dtype_is_float(sn_graph_type(rec->graph, v)->dtype))
+    if (!sn_marks_have(t->r, rec->tapes[v.i], t->bit) ||
+        !sn_dtype_is_float(sn_graph_type(rec->graph, v)->dtype))
         return SNUG_OK;
     for (int i = w->n; i-- > 0 && w->source[i] == source;)
         if (w->value[i].i == v.i)
@@ -281,7 +349,8 @@ static snug_status want_source(const snug_tape *t, const snug_source *s, int sou
                                snug_error *err) {
     const sn_recording *rec = t->r->now;
     const snug_tensor *x = s->tensor;
-    if (!s->variable && x->state == SN_VERSION && !(sn_tensor_tapes(x) >> t->bit & 1))
+    if (!s->variable && x->state == SN_VERSION &&
+        !sn_marks_have(t->r, sn_tensor_tapes(x), t->bit))
         return SNUG_OK; /* read where the tape did not see it */
     if (s->variable || x->state == SN_VERSION)
         return want_variable(t, s->variable ? s->variable : x->variable, source, w, err);
@@ -308,7 +377,16 @@ static snug_status make_paths(const sn_recording *rec, sn_value **stand_in, snug
     return SNUG_OK;
 }
 
-/* Marks of the newest nodes are not in the recording's array yet: a copy covers them. */
+/* Whether the tape sees it, of each value. Those of the newest nodes are not in the recording's
+ * array yet: of these, all of the sum of targets. */
+static void mark_paths(const snug_tape *t, const sn_recording *rec, size_t newest, size_t n,
+                       uint32_t *marks) {
+    for (size_t v = 0; v < rec->n_values; v++)
+        marks[v] = sn_marks_have(t->r, rec->tapes[v], t->bit);
+    for (size_t v = newest; v < n; v++)
+        marks[v] = 1;
+}
+
 static snug_status differentiate(sn_record_call *c, const snug_tape *t, sn_value loss,
                                  const wanted_list *w, sn_value *grads, snug_error *err) {
     sn_recording *rec = t->r->now;
@@ -317,11 +395,9 @@ static snug_status differentiate(sn_record_call *c, const snug_tape *t, sn_value
     sn_value *stand_in;
     SNUG_TRY(sn_alloc_zero(t->r->engine, SN_MEM_TAPES, n * sizeof(uint32_t), &marks, err));
     snug_status status = make_paths(rec, &stand_in, err);
-    memcpy(marks, rec->tapes, rec->n_values * sizeof(uint32_t));
-    for (size_t v = c->mark.n_values; v < n; v++)
-        ((uint32_t *)marks)[v] |= 1u << t->bit; /* of the sum of targets */
+    mark_paths(t, rec, c->mark.n_values, n, marks);
     const sn_gradient_paths paths = {.marks = marks,
-                                     .mask = 1u << t->bit,
+                                     .mask = 1,
                                      .stand_in = stand_in,
                                      .first_node = rec->serial == t->born_in ? t->first_node : 0};
     if (status == SNUG_OK)
@@ -392,6 +468,7 @@ static void use_up(snug_tape *t) {
         return;
     snug_tape_stop(t);
     t->used = true;
+    sn_tape_set_open(t, false);
     forget(t);
 }
 
@@ -460,16 +537,9 @@ snug_status snug_tensor_slices(snug_tensor *t, snug_tensor **values, snug_tensor
 }
 
 /* --- across runs ------------------------------------------------------------------------------ */
-uint32_t sn_tapes_open(const snug_recorder *r) {
-    uint32_t mask = 0;
-    for (uint32_t k = 0; k < SN_MAX_TAPES; k++)
-        mask |= r->tape[k] && !r->tape[k]->used ? 1u << k : 0;
-    return mask;
-}
-
-static bool is_seen(const sn_recording *rec, const sn_node_info *n, uint32_t open) {
+static bool is_seen(const sn_recording *rec, const sn_node_info *n) {
     for (int k = 0; k < n->n_out; k++)
-        if (rec->tapes[n->out[k].i] & open)
+        if (sn_marks_open(rec->r, rec->tapes[n->out[k].i]))
             return true;
     return false;
 }
@@ -485,10 +555,10 @@ static bool reads_opaque(const sn_graph *g, const sn_node_info *n) {
 
 void sn_tape_wants(const sn_recording *rec, bool *wanted) {
     const sn_graph *g = rec->graph;
-    const uint32_t open = sn_tapes_open(rec->r);
+    const bool open = rec->r->n_open_tapes > 0;
     for (uint32_t i = 0; open && i < rec->n_nodes; i++) {
         const sn_node_info *n = sn_graph_node_at(g, (sn_node){i});
-        if (!is_seen(rec, n, open))
+        if (!is_seen(rec, n))
             continue;
         const bool all = reads_opaque(g, n);
         for (int k = 0; k < n->n_in; k++)
@@ -565,7 +635,7 @@ static snug_status bring(keeper *k, sn_value v, snug_error *err) {
         if (info->kind == SN_VALUE_INPUT)
             k->to->leaf[k->to->n_leaf - 1].id = at->id;
     }
-    k->to->tapes[k->map[v.i].i] |= k->from->tapes[v.i];
+    SNUG_TRY(sn_marks_add(k->to->r, &k->to->tapes[k->map[v.i].i], k->from->tapes[v.i], err));
     note_version(k, v, info);
     return SNUG_OK;
 }
@@ -636,18 +706,18 @@ static snug_status keep_old(keeper *k, snug_error *err) {
 }
 
 /* Only to be found by gradients: readers of now get others. */
-static snug_status keep_echoes(keeper *k, uint32_t open, snug_error *err) {
+static snug_status keep_echoes(keeper *k, snug_error *err) {
     for (size_t i = 0; i < k->from->n_echo; i++) {
         const sn_echo *e = &k->from->echo[i];
         const sn_value now = k->map[e->value.i];
-        if (sn_value_ok(now) && (k->from->tapes[e->value.i] & open))
+        if (sn_value_ok(now) && sn_marks_open(k->from->r, k->from->tapes[e->value.i]))
             SNUG_TRY(sn_recording_echo(k->to, &(sn_echo){now, SN_NO_VALUE, e->variable}, err));
     }
     return SNUG_OK;
 }
 
 /* Versions that are gone, as long as handles have them: who reads one reads the variable. */
-static snug_status keep_versions(keeper *k, uint32_t open, snug_error *err) {
+static snug_status keep_versions(keeper *k, snug_error *err) {
     const sn_recording *from = k->from;
     for (uint32_t i = 0; i < from->n_values; i++) {
         const sn_value_info *info = sn_graph_value_at(from->graph, (sn_value){i});
@@ -656,7 +726,7 @@ static snug_status keep_versions(keeper *k, uint32_t open, snug_error *err) {
             leaf ? leaf->variable && leaf->storage && leaf->storage->refs > 1
                  : info->var >= 0 && from->handle[i] &&
                        sn_graph_var_at(from->graph, (sn_var){(uint32_t)info->var})->last.i != i;
-        if (older && (from->tapes[i] & open) && !sn_value_ok(k->map[i]))
+        if (older && sn_marks_open(from->r, from->tapes[i]) && !sn_value_ok(k->map[i]))
             SNUG_TRY(bring(k, (sn_value){i}, err));
     }
     return SNUG_OK;
@@ -664,7 +734,6 @@ static snug_status keep_versions(keeper *k, uint32_t open, snug_error *err) {
 
 snug_status sn_tape_keep(const sn_recording *rec, const sn_leaf *stored, sn_recording *fresh,
                          snug_error *err) {
-    const uint32_t open = sn_tapes_open(rec->r);
     const size_t value_bytes = 2 * rec->n_values * sizeof(sn_value),
                  param_bytes = sn_graph_n_params(rec->graph) * sizeof(uint32_t);
     keeper k = {.from = rec, .to = fresh, .stored = stored};
@@ -679,15 +748,15 @@ snug_status sn_tape_keep(const sn_recording *rec, const sn_leaf *stored, sn_reco
     }
     for (uint32_t i = 0; status == SNUG_OK && i < rec->n_nodes; i++) {
         const sn_node_info *n = sn_graph_node_at(rec->graph, (sn_node){i});
-        if (sn_ops[n->op].effect != SN_STATE && is_seen(rec, n, open))
+        if (sn_ops[n->op].effect != SN_STATE && is_seen(rec, n))
             status = keep_node(&k, n, err);
     }
     if (status == SNUG_OK)
         status = keep_old(&k, err);
     if (status == SNUG_OK)
-        status = keep_versions(&k, open, err);
+        status = keep_versions(&k, err);
     if (status == SNUG_OK)
-        status = keep_echoes(&k, open, err);
+        status = keep_echoes(&k, err);
     fresh->n_brought = fresh->n_leaf;
     fresh->n_again = sn_graph_n_nodes(fresh->graph);
     sn_free(rec->r->engine, SN_MEM_TAPES, param, param ? param_bytes : 0);
@@ -699,9 +768,8 @@ snug_status sn_tape_keep(const sn_recording *rec, const sn_leaf *stored, sn_reco
 /* Per value: whether a handle, an open tape or an effect needs it. */
 static void mark_live(const sn_recording *rec, bool *live) {
     const sn_graph *g = rec->graph;
-    const uint32_t open = sn_tapes_open(rec->r);
     for (size_t v = 0; v < rec->n_values; v++)
-        live[v] = rec->handle[v] || (rec->tapes[v] & open);
+        live[v] = rec->handle[v] || sn_marks_open(rec->r, rec->tapes[v]);
     for (uint32_t i = (uint32_t)rec->n_nodes; i-- > 0;) {
         const sn_node_info *n = sn_graph_node_at(g, (sn_node){i});
         const sn_effect effect = sn_ops[n->op].effect;

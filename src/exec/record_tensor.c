@@ -262,9 +262,11 @@ void sn_tensor_poison(snug_tensor *t, sn_poison *p) {
 
 uint32_t sn_tensor_tapes(const snug_tensor *t) {
     uint32_t mask = t->tapes;
+    if (mask & SN_MANY) /* who forgets leaves it */
+        return mask;
     for (uint32_t rest = mask; rest; rest &= rest - 1) {
         const uint32_t k = (uint32_t)__builtin_ctz(rest);
-        if (!t->r->tape[k] || t->r->tape_born[k] > t->marked)
+        if (!t->r->tape[k] || t->r->tape[k]->born > t->marked)
             mask &= ~(1u << k);
     }
     return mask;
@@ -281,6 +283,8 @@ void snug_tensor_drop(snug_tensor *t) {
         return;
     snug_recorder *r = t->r;
     leave_state(t);
+    if (t->tapes & SN_MANY)
+        sn_tensor_see(t, 0);
     if (r->n_free_tensors < MAX_FREE) {
         t->twin = r->free_tensors;
         r->free_tensors = t;
@@ -448,7 +452,7 @@ static snug_status make_watched_numbers(snug_tensor *t, snug_error *err) {
         h->stamp = rec->serial;
         h->leaf = leaf;
         h->id = rec->leaf[rec->n_leaf - 1].id;
-        h->tapes = rec->tapes[value.i];
+        sn_tensor_see(h, rec->tapes[value.i]);
         h->marked = t->r->serial;
     }
     sn_storage_drop(t->r, s);
@@ -669,13 +673,19 @@ static void poison_readers(snug_variable *v) {
     drop_poison(v->r, p);
 }
 
+snug_status sn_variable_mark(const snug_variable *v, sn_recording *rec, sn_value version,
+                             snug_error *err) {
+    for (const snug_tensor *t = v->readers; t; t = t->next_reader)
+        SNUG_TRY(sn_marks_add(rec->r, &rec->tapes[version.i], sn_tensor_tapes(t), err));
+    return SNUG_OK;
+}
+
 void sn_variable_detach(snug_variable *v, sn_recording *rec, sn_value version) {
     if (v->torn && !v->mended)
         poison_readers(v);
     while (v->readers) {
         snug_tensor *t = v->readers;
         sn_variable_use(v); /* until the handle is in the recording, which holds it, too */
-        rec->tapes[version.i] |= sn_tensor_tapes(t);
         leave_state(t);
         t->state = SN_PENDING;
         sn_recording_link(rec, t, version);

@@ -37,6 +37,7 @@ static void free_recorder(snug_recorder *r) {
     sn_numbers_clear(&r->sequences);
     if (r->card)
         r->card->n_users--;
+    sn_sets_clear(r);
     sn_free(r->engine, SN_MEM_OTHER, r, sizeof *r);
 }
 
@@ -112,7 +113,7 @@ snug_status snug_sync(snug_recorder *r, snug_error *err) {
  * time that there are twice as many. */
 static bool is_forgotten(sn_recording *rec) {
     enum { FEW = 64 };
-    if (rec->n_values < FEW || rec->n_values < 2 * rec->looked || sn_tapes_open(rec->r) != 0)
+    if (rec->n_values < FEW || rec->n_values < 2 * rec->looked || rec->r->n_open_tapes > 0)
         return false;
     rec->looked = rec->n_values;
     sn_recipe recipe;

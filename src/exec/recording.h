@@ -25,10 +25,12 @@
 #include "memory/numbers.h"
 
 #define SN_MAX_OPEN     4 /* open extents of a trace */
-#define SN_MAX_TAPES    32
+#define SN_FEW_TAPES    31 /* that have a bit of every mark (record_sets.c) */
 #define SN_MAX_RECORDED 65536              /* nodes, after which a recording runs by itself */
 #define SN_MAX_HELD     ((size_t)64 << 20) /* bytes of leaves that only the recording holds */
 #define SN_N_AHEAD      16                 /* tensors that wait to be brought */
+/* Of a mark: more tapes see the value than have a bit, and the rest is the number of a set. */
+#define SN_MANY 0x80000000u
 /* Operations behind the first assignment: a run is not interrupted from there on, so it must not
  * take much longer than a second. */
 #define SN_MAX_WORK 2e10
@@ -76,7 +78,7 @@ struct snug_tensor {
     sn_value leaf;
     uint64_t born;  /* no recording made later than this is older than it */
     uint64_t id;    /* of its value where recordings have leaves of it; 0: none yet */
-    uint32_t tapes; /* READY, VERSION: that watch it, if they are not younger than `marked` */
+    uint32_t tapes; /* READY, VERSION: a mark; of those that are not younger than `marked` */
     uint64_t marked;
 };
 
@@ -140,7 +142,7 @@ struct sn_recording {
     sn_graph *graph;
     snug_tensor **handle; /* per value: its handles, chained by twin */
     size_t cap_handle;
-    uint32_t *tapes; /* per value */
+    uint32_t *tapes; /* per value: a mark */
     size_t cap_tapes;
     uint64_t *site; /* per node */
     size_t cap_site;
@@ -175,8 +177,13 @@ struct sn_recording {
 struct snug_tape {
     snug_recorder *r;
     struct sn_seat *seat; /* whose thread made it; NULL: that is gone */
-    uint32_t bit;
-    bool persistent, watches, active, used;
+    uint32_t bit;  /* of marks; from SN_FEW_TAPES on: of sets */
+    uint64_t born; /* serial: what was marked before is not of this tape */
+    snug_tape *next, **link;                   /* of all */
+    snug_tape *next_active, **active_link;     /* without a bit of marks: of one seat's */
+    struct sn_seat *active_in;                 /* that seat */
+    bool persistent, watches, explicit, used;
+    bool open;        /* gradients may still be asked for */
     bool marks;       /* something was watched by name since it was used up */
     uint64_t born_in; /* serial of the recording it was made in, which had so many nodes */
     uint32_t first_node;
@@ -231,6 +238,7 @@ typedef struct sn_seat {
     uint64_t thread; /* 0: nobody's yet */
     sn_recording *main, *now;
     uint32_t active_tapes;
+    snug_tape *active_more; /* also of the one that sits */
     sn_given *given;
     size_t n_given, cap_given;
     sn_taken *taken;
@@ -238,6 +246,26 @@ typedef struct sn_seat {
     uint64_t site, place;
     bool on_host;
 } sn_seat;
+
+/* Tapes that see values: bits, from word `first` on. */
+typedef struct {
+    uint64_t *word; /* NULL: free */
+    uint32_t first, n;
+    uint32_t refs; /* of handles */
+    uint32_t next_free;
+    bool held, few; /* when somebody last looked; few: tapes that have a bit of marks, or none */
+} sn_tape_set;
+
+typedef struct {
+    sn_tape_set *set;
+    size_t cap_set;
+    uint32_t n_set, n_used, free; /* free: chained, n_set - n_used of them */
+    uint32_t limit;               /* of n_used, from which on somebody looks who has them */
+    sn_numbers by_hash;
+    uint64_t *taken, *open; /* numbers of tapes; and of them: whose gradients may be asked for */
+    uint64_t *scratch;      /* zeros but for a set under way */
+    size_t cap_taken, cap_open, cap_scratch, n_words, n_taken;
+} sn_tape_sets;
 
 /* Bytes of a large result that nobody holds any more. */
 #define SN_MAX_LEFT 8
@@ -268,9 +296,13 @@ struct snug_recorder {
     bool on_host;     /* who sits records for the host */
     sn_entry *entries;
     size_t n_entries;
-    snug_tape *tape[SN_MAX_TAPES];
-    uint64_t tape_born[SN_MAX_TAPES];
-    uint32_t active_tapes, watching_tapes, explicit_tapes; /* the last: watch given variables */
+    snug_tape *tapes;              /* all, chained by next */
+    snug_tape *tape[SN_FEW_TAPES]; /* by bit */
+    /* Marks of the first; with SN_MANY where there are more active ones. Explicit: watch given
+     * variables. Open: gradients may still be asked for. */
+    uint32_t active_tapes, watching_tapes, explicit_tapes, open_tapes;
+    size_t n_open_tapes; /* all of them */
+    sn_tape_sets sets;
     sn_given *given;
     size_t n_given, cap_given;
     uint32_t n_variables; /* made so far: ids */
@@ -359,7 +391,11 @@ void sn_variable_use(snug_variable *v);
 void sn_variable_unuse(snug_variable *v);
 /* Its bytes, made from its recipe when they are not there yet. */
 SNUG_CHECKED snug_status sn_variable_storage(snug_variable *v, snug_error *err);
-/* Takes VERSION handles of the variable into the recording, before it is written there. */
+/* What VERSION handles of the variable are seen by sees this value, too. */
+SNUG_CHECKED snug_status sn_variable_mark(const snug_variable *v, sn_recording *rec,
+                                          sn_value version, snug_error *err);
+/* Takes VERSION handles of the variable, which are marked, into the recording, before it is written
+ * there. */
 void sn_variable_detach(snug_variable *v, sn_recording *rec, sn_value version);
 
 /* --- recordings ------------------------------------------------------------------------------- */
@@ -408,10 +444,9 @@ void sn_recording_drop_echoes(sn_recording *rec, size_t n_values);
 snug_status sn_variable_torn(const snug_variable *v, snug_error *err);
 /* The tape has seen this variable; and the tapes that watch it. */
 SNUG_CHECKED snug_status sn_tape_note(snug_tape *t, snug_variable *v, snug_error *err);
-uint32_t sn_tapes_of_variable(const snug_recorder *r, const snug_variable *v);
-
-/* Whose gradients may still be asked for. */
-uint32_t sn_tapes_open(const snug_recorder *r);
+/* Those that are active and see what is read of it. */
+SNUG_CHECKED snug_status sn_tapes_of_variable(snug_recorder *r, const snug_variable *v,
+                                              uint32_t *out, snug_error *err);
 /* Marks (one per value) what must outlive this run for them. */
 void sn_tape_wants(const sn_recording *rec, bool *wanted);
 /* Takes the nodes that open tapes see along into a fresh recording; stored[v] is where the bytes of
@@ -425,6 +460,49 @@ SNUG_CHECKED snug_status sn_recording_cover(sn_recording *rec, snug_error *err);
 /* A leaf on bytes that are there. */
 SNUG_CHECKED snug_status sn_recording_bytes(sn_recording *rec, const snug_type *type, sn_storage *s,
                                             size_t offset, sn_value *out, snug_error *err);
+
+/* --- record_sets.c: marks --------------------------------------------------------------------- */
+/* A number that no tape has, from SN_FEW_TAPES on. */
+SNUG_CHECKED snug_status sn_sets_take_number(snug_recorder *r, uint32_t *out, snug_error *err);
+void sn_sets_give_number(snug_recorder *r, uint32_t number);
+void sn_tape_set_open(snug_tape *t, bool open);
+SNUG_CHECKED snug_status sn_sets_add(snug_recorder *r, uint32_t *mark, uint32_t more,
+                                     snug_error *err);
+SNUG_CHECKED snug_status sn_sets_of_tape(const snug_tape *t, uint32_t *out, snug_error *err);
+/* The first tapes of `few`, and of those without a bit that are active the ones that are picked. */
+typedef bool (*sn_tape_pick)(const snug_tape *t, const void *ctx);
+SNUG_CHECKED snug_status sn_sets_of_active(snug_recorder *r, uint32_t few, sn_tape_pick pick,
+                                           const void *ctx, uint32_t *out, snug_error *err);
+uint32_t sn_sets_few(const snug_recorder *r, uint32_t mark); /* bits of the first tapes */
+bool sn_sets_have(const snug_recorder *r, uint32_t mark, uint32_t number);
+/* Whether an open tape is in the mark that is not in the other one. */
+bool sn_sets_open_beside(const snug_recorder *r, uint32_t mark, uint32_t but);
+void sn_sets_forget(snug_recorder *r, uint32_t number);
+/* Sets that nobody has go; not in the middle of a call. */
+void sn_sets_collect(snug_recorder *r);
+void sn_sets_tidy(snug_recorder *r); /* the same where there are many, or no tapes that need them */
+void sn_sets_clear(snug_recorder *r);
+/* The handle has this mark. */
+void sn_tensor_see(snug_tensor *t, uint32_t mark);
+
+/* Without sets these are what they are of bits. */
+SNUG_CHECKED static inline snug_status sn_marks_add(snug_recorder *r, uint32_t *mark, uint32_t more,
+                                                    snug_error *err) {
+    if ((*mark | more) & SN_MANY && *mark != more)
+        return sn_sets_add(r, mark, more, err);
+    *mark |= more;
+    return SNUG_OK;
+}
+
+static inline bool sn_marks_have(const snug_recorder *r, uint32_t mark, uint32_t number) {
+    return mark & SN_MANY ? sn_sets_have(r, mark, number)
+                          : number < SN_FEW_TAPES && (mark >> number & 1);
+}
+
+/* Whether an open tape sees it. */
+static inline bool sn_marks_open(const snug_recorder *r, uint32_t mark) {
+    return mark & SN_MANY ? sn_sets_open_beside(r, mark, 0) : (mark & r->open_tapes) != 0;
+}
 
 /* --- record_seat.c ---------------------------------------------------------------------------- */
 SNUG_CHECKED snug_status sn_seat_add(snug_recorder *r, uint64_t thread, sn_seat **out,
