@@ -13,13 +13,26 @@ static uint32_t *active_of(snug_recorder *r, sn_seat *s) {
     return s == r->seat ? &r->active_tapes : &s->active_tapes;
 }
 
+static void leave_seat(snug_tape *t) {
+    sn_seat *in = t->active_in;
+    if (!in)
+        return;
+    *t->active_link = t->next_active;
+    if (t->next_active)
+        t->next_active->active_link = t->active_link;
+    if (!in->active_more)
+        *active_of(t->r, in) &= ~SN_MANY;
+    t->active_in = NULL;
+}
+
 static void activate(snug_tape *t) {
     snug_recorder *r = t->r;
+    t->end_in = 0;
     if (t->bit < SN_FEW_TAPES) {
         r->active_tapes |= 1u << t->bit;
         return;
     }
-    snug_tape_stop(t); /* in another seat */
+    leave_seat(t); /* another one */
     sn_seat *s = t->active_in = r->seat;
     r->active_tapes |= SN_MANY;
     t->next_active = s->active_more;
@@ -70,6 +83,7 @@ snug_status snug_tape_create(snug_recorder *r, const snug_tape_options *o, snug_
     enlist(t);
     t->born_in = r->now->serial;
     t->first_node = (uint32_t)r->now->n_nodes;
+    t->first_value = (uint32_t)r->now->n_values;
     *out = t;
     return SNUG_OK;
 }
@@ -135,22 +149,31 @@ void snug_tape_drop(snug_tape *t) {
     sn_recorder_let_go(r);
 }
 
+static bool is_active(const snug_tape *t) {
+    bool active = t->active_in || (t->bit < SN_FEW_TAPES && (t->r->active_tapes >> t->bit & 1));
+    for (const sn_seat *s = t->r->seats; s && t->bit < SN_FEW_TAPES; s = s->next)
+        active = active || (s != t->r->seat && (s->active_tapes >> t->bit & 1));
+    return active;
+}
+
+/* Of the recording that it was active in, if it is the one that is open. */
+static void note_end(snug_tape *t) {
+    const sn_recording *rec = t->r->now;
+    if (!rec || !is_active(t))
+        return;
+    t->end_in = rec->serial;
+    t->end_node = (uint32_t)rec->n_nodes;
+    t->end_value = (uint32_t)rec->n_values;
+}
+
 void snug_tape_stop(snug_tape *t) {
     if (!t)
         return;
-    sn_seat *in = t->active_in;
-    if (t->bit < SN_FEW_TAPES) {
-        t->r->active_tapes &= ~(1u << t->bit);
-        for (sn_seat *s = t->r->seats; s; s = s->next)
-            s->active_tapes &= ~(1u << t->bit);
-    } else if (in) {
-        *t->active_link = t->next_active;
-        if (t->next_active)
-            t->next_active->active_link = t->active_link;
-        if (!in->active_more)
-            *active_of(t->r, in) &= ~SN_MANY;
-        t->active_in = NULL;
-    }
+    note_end(t);
+    leave_seat(t);
+    t->r->active_tapes &= t->bit < SN_FEW_TAPES ? ~(1u << t->bit) : UINT32_MAX;
+    for (sn_seat *s = t->bit < SN_FEW_TAPES ? t->r->seats : NULL; s; s = s->next)
+        s->active_tapes &= ~(1u << t->bit);
 }
 
 snug_status snug_tape_resume(snug_tape *t, snug_error *err) {
@@ -221,6 +244,7 @@ snug_status snug_tape_watch(snug_tape *t, snug_tensor *x, snug_error *err) {
     uint32_t mark = sn_tensor_tapes(x);
     SNUG_TRY(sn_marks_add(t->r, &mark, bit, err));
     t->marks = true;
+    t->end_in = 0;
     if (x->state == SN_PENDING)
         SNUG_TRY(sn_marks_add(t->r, &x->rec->tapes[x->value.i], bit, err));
     else if (x->stamp == t->r->now->serial && x->leaf.i < t->r->now->n_values)
@@ -377,13 +401,24 @@ static snug_status make_paths(const sn_recording *rec, sn_value **stand_in, snug
     return SNUG_OK;
 }
 
-/* Whether the tape sees it, of each value. Those of the newest nodes are not in the recording's
- * array yet: of these, all of the sum of targets. */
-static void mark_paths(const snug_tape *t, const sn_recording *rec, size_t newest, size_t n,
-                       uint32_t *marks) {
-    for (size_t v = 0; v < rec->n_values; v++)
+/* What of the recording the tape may see, and what is newer than the question. */
+static sn_gradient_paths paths_of(const sn_record_call *c, const snug_tape *t) {
+    const sn_recording *rec = t->r->now;
+    const uint32_t newest = (uint32_t)c->mark.n_nodes;
+    return (sn_gradient_paths){.mask = 1,
+                               .first_node = rec->serial == t->born_in ? t->first_node : 0,
+                               .skip_from = rec->serial == t->end_in ? t->end_node : newest,
+                               .skip_to = newest};
+}
+
+/* Whether the tape sees it, of what nodes on the paths give. Marks of the newest nodes are not in
+ * the recording's array yet: the sum of targets is seen. */
+static void mark_paths(const sn_record_call *c, const snug_tape *t, size_t n, uint32_t *marks) {
+    const sn_recording *rec = t->r->now;
+    const size_t end = rec->serial == t->end_in ? t->end_value : rec->n_values;
+    for (size_t v = rec->serial == t->born_in ? t->first_value : 0; v < end; v++)
         marks[v] = sn_marks_have(t->r, rec->tapes[v], t->bit);
-    for (size_t v = newest; v < n; v++)
+    for (size_t v = c->mark.n_values; v < n; v++)
         marks[v] = 1;
 }
 
@@ -395,11 +430,10 @@ static snug_status differentiate(sn_record_call *c, const snug_tape *t, sn_value
     sn_value *stand_in;
     SNUG_TRY(sn_alloc_zero(t->r->engine, SN_MEM_TAPES, n * sizeof(uint32_t), &marks, err));
     snug_status status = make_paths(rec, &stand_in, err);
-    mark_paths(t, rec, c->mark.n_values, n, marks);
-    const sn_gradient_paths paths = {.marks = marks,
-                                     .mask = 1,
-                                     .stand_in = stand_in,
-                                     .first_node = rec->serial == t->born_in ? t->first_node : 0};
+    mark_paths(c, t, n, marks);
+    sn_gradient_paths paths = paths_of(c, t);
+    paths.marks = marks;
+    paths.stand_in = stand_in;
     if (status == SNUG_OK)
         status = sn_graph_gradients_along(c->b.graph, loss, w->value, w->n, &paths, grads, err);
     sn_free(t->r->engine, SN_MEM_TAPES, stand_in, stand_in ? stand_bytes : 0);

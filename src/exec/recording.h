@@ -186,7 +186,9 @@ struct snug_tape {
     bool open;        /* gradients may still be asked for */
     bool marks;       /* something was watched by name since it was used up */
     uint64_t born_in; /* serial of the recording it was made in, which had so many nodes */
-    uint32_t first_node;
+    uint32_t first_node, first_value;
+    uint64_t end_in; /* the same of where it was stopped, and has seen nothing since; 0: nowhere */
+    uint32_t end_node, end_value;
     snug_variable **watched; /* uses held, in order of first read */
     size_t n_watched, cap_watched;
     sn_numbers places; /* of variables in it */

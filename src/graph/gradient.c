@@ -62,12 +62,20 @@ static bool carries(const reverse_pass *p, sn_op op) {
     return sn_grad_rules[op] != sn_grad_zero && !(p->paths && sn_ops[op].effect == SN_STATE);
 }
 
+static bool is_skipped(const reverse_pass *p, uint32_t node) {
+    return p->paths && node >= p->paths->skip_from && node < p->paths->skip_to;
+}
+
 static void mark_dependent(reverse_pass *p, const sn_value *wrt, int n) {
     for (int k = 0; k < n; k++)
         mark_value(p, wrt[k]);
     const uint32_t n_nodes = sn_graph_n_nodes(p->g);
     p->first = n_nodes;
     for (uint32_t i = p->paths ? p->paths->first_node : 0; i < n_nodes; i++) {
+        if (is_skipped(p, i)) {
+            i = p->paths->skip_to - 1;
+            continue;
+        }
         const sn_node_info *node = sn_graph_node_at(p->g, (sn_node){i});
         bool any = false;
         for (int k = 0; k < node->n_in && carries(p, node->op); k++)
@@ -275,8 +283,12 @@ static snug_status run_pass(reverse_pass *p, const sn_pull_back *q, snug_error *
         *sum = add_gradients(&p->b, *sum, d);
     }
     SNUG_TRY(sn_builder_done(&p->b, err));
-    for (uint32_t i = n_nodes; i-- > p->first;)
-        SNUG_TRY(visit(p, (sn_node){i}, err));
+    for (uint32_t i = n_nodes; i-- > p->first;) {
+        if (is_skipped(p, i))
+            i = p->paths->skip_from;
+        else
+            SNUG_TRY(visit(p, (sn_node){i}, err));
+    }
     return SNUG_OK;
 }
 

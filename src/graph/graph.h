@@ -198,6 +198,7 @@ typedef struct {
     const sn_value *stand_in; /* per value: the one that is read in its place, or SN_NO_VALUE; made
                                  later than it, its gradient is the value's. NULL: none has one */
     uint32_t first_node;      /* that may carry a mark */
+    uint32_t skip_from, skip_to; /* none of these nodes carries one, but the loss may be theirs */
 } sn_gradient_paths;
 
 /* d(loss)/d(wrt[k]) for a scalar loss, appended as nodes of part BACKWARD. grads[k] is SN_NO_VALUE
