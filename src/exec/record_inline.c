@@ -134,6 +134,10 @@ static void move_over(copier *c, arrays *a) {
         echo->of = sn_value_ok(echo->of) ? c->map[echo->of.i] : echo->of;
     }
     move_variables(c);
+    for (snug_tape *t = rec->r->tapes; t; t = t->next) { /* nodes have other numbers */
+        t->born_in = t->born_in == rec->serial ? 0 : t->born_in;
+        t->end_in = t->end_in == rec->serial ? 0 : t->end_in;
+    }
     sn_graph_destroy(rec->graph);
     sn_free(e, SN_MEM_GRAPH, rec->handle, rec->cap_handle * sizeof *rec->handle);
     sn_free(e, SN_MEM_GRAPH, rec->tapes, rec->cap_tapes * sizeof *rec->tapes);

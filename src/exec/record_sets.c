@@ -124,7 +124,8 @@ static snug_status new_set(snug_recorder *r, const uint64_t *word, uint32_t firs
     const uint32_t id = again ? s->free : s->n_set++;
     s->free = again ? s->set[id].next_free : s->free;
     s->n_used++;
-    s->set[id] = (sn_tape_set){.word = memcpy(copy, word, n * sizeof *word), .first = first, .n = n};
+    memcpy(copy, word, n * sizeof *word);
+    s->set[id] = (sn_tape_set){.word = copy, .first = first, .n = n};
     sn_numbers_put(&s->by_hash, hash_of(word, first, n), id);
     *out = SN_MANY | id;
     return SNUG_OK;

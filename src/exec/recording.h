@@ -24,8 +24,8 @@
 #include "exec/record.h"
 #include "memory/numbers.h"
 
-#define SN_MAX_OPEN     4 /* open extents of a trace */
-#define SN_FEW_TAPES    31 /* that have a bit of every mark (record_sets.c) */
+#define SN_MAX_OPEN     4                  /* open extents of a trace */
+#define SN_FEW_TAPES    31                 /* that have a bit of every mark (record_sets.c) */
 #define SN_MAX_RECORDED 65536              /* nodes, after which a recording runs by itself */
 #define SN_MAX_HELD     ((size_t)64 << 20) /* bytes of leaves that only the recording holds */
 #define SN_N_AHEAD      16                 /* tensors that wait to be brought */
@@ -176,12 +176,12 @@ struct sn_recording {
 
 struct snug_tape {
     snug_recorder *r;
-    struct sn_seat *seat; /* whose thread made it; NULL: that is gone */
-    uint32_t bit;  /* of marks; from SN_FEW_TAPES on: of sets */
-    uint64_t born; /* serial: what was marked before is not of this tape */
-    snug_tape *next, **link;                   /* of all */
-    snug_tape *next_active, **active_link;     /* without a bit of marks: of one seat's */
-    struct sn_seat *active_in;                 /* that seat */
+    struct sn_seat *seat;                  /* whose thread made it; NULL: that is gone */
+    uint32_t bit;                          /* of marks; from SN_FEW_TAPES on: of sets */
+    uint64_t born;                         /* serial: what was marked before is not of this tape */
+    snug_tape *next, **link;               /* of all */
+    snug_tape *next_active, **active_link; /* without a bit of marks: of one seat's */
+    struct sn_seat *active_in;             /* that seat */
     bool persistent, watches, explicit, used;
     bool open;        /* gradients may still be asked for */
     bool marks;       /* something was watched by name since it was used up */

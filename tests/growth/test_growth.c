@@ -131,6 +131,31 @@ static void use_tapes(bench *b, int n) {
     snug_tensor_drop(x);
 }
 
+/* All wait, and are asked in the end. */
+static void keep_tapes(bench *b, int n) {
+    snug_tape **t = calloc((size_t)n, sizeof(snug_tape *));
+    snug_tensor **y = calloc((size_t)n, sizeof(snug_tensor *));
+    snug_tensor *x = number(b, 1), *sum = number(b, 0);
+    for (int i = 0; i < n; i++) {
+        OK(snug_tape_create(b->r, &(snug_tape_options){.persistent = 1}, &t[i], &b->err));
+        OK(snug_tape_watch(t[i], x, &b->err));
+        y[i] = chain(b, x, 2);
+        snug_tape_stop(t[i]);
+    }
+    for (int i = 0; i < n; i++) {
+        snug_tensor *dx = gradient(b, t[i], y[i], x), *more = op(b, "add", "", sum, dx);
+        snug_tape_drop(t[i]);
+        snug_tensor_drop(y[i]);
+        snug_tensor_drop(dx);
+        snug_tensor_drop(sum);
+        sum = more;
+    }
+    (void)value_of(b, sum);
+    snug_tensor_drop(sum);
+    snug_tensor_drop(x);
+    free(t), free(y);
+}
+
 static snug_tensor *call(bench *b, const char *name, const snug_argument *args, int n) {
     snug_tensor *out;
     int function, n_out;
@@ -321,6 +346,7 @@ static void expect_growth(void **state, growing grow, int n) {
 CASE(recording_and_its_run_grow_with_operations, record_and_run, 2000)
 CASE(gradients_grow_with_operations, differentiate, 2000)
 CASE(tapes_do_not_look_at_what_others_saw, use_tapes, 100)
+CASE(tapes_wait_beside_each_other, keep_tapes, 100)
 CASE(lists_grow_with_tensors, join_lists, 2000)
 CASE(steps_grow_with_variables, train_variables, 500)
 CASE(unique_values_grow_with_elements, find_unique, 5000)
@@ -357,6 +383,7 @@ int main(void) {
         engine_test(test_recording_and_its_run_grow_with_operations),
         engine_test(test_gradients_grow_with_operations),
         engine_test(test_tapes_do_not_look_at_what_others_saw),
+        engine_test(test_tapes_wait_beside_each_other),
         engine_test(test_lists_grow_with_tensors),
         engine_test(test_steps_grow_with_variables),
         engine_test(test_unique_values_grow_with_elements),
