@@ -328,6 +328,16 @@ static void play(player *p) {
     snug_trace_drop(p->trace);
 }
 
+/* Those of the program are beyond the ones that have a bit of marks then. */
+static void play_in_a_crowd(player *p) {
+    snug_tape *idle[SN_FEW_TAPES];
+    for (int i = 0; i < SN_FEW_TAPES; i++)
+        OK(snug_tape_create(p->r, &(snug_tape_options){.not_watching = 1}, &idle[i], &p->err));
+    play(p);
+    for (int i = 0; i < SN_FEW_TAPES; i++)
+        snug_tape_drop(idle[i]);
+}
+
 static void test_when_things_run_changes_no_bit(void **state) {
     player at_once, other;
     snug_recorder *r;
@@ -338,7 +348,7 @@ static void test_when_things_run_changes_no_bit(void **state) {
         play(&at_once);
         for (uint64_t k = 0; k < 3; k++) {
             other = (player){.r = r, .seed = seed, .how = k ? 1 : 2, .sync_seed = 1000 * k + seed};
-            play(&other);
+            (k == 2 && seed % 4 == 0 ? play_in_a_crowd : play)(&other);
             for (int i = 0; i < at_once.n_log; i++)
                 if (memcmp(at_once.log[i], other.log[i], sizeof other.log[i]) != 0)
                     fail_msg("seed %d, way %d: result %d differs", (int)seed, (int)k, i);
