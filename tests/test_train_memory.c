@@ -4,6 +4,7 @@
 #include "support/arena.h"
 #include "support/support.h"
 
+#include "memory/idle.h"
 #include "train/model.h"
 
 #include <malloc.h>
@@ -428,6 +429,39 @@ static void test_training_in_company_survives_any_failed_call(void **state) {
     sn_test_dir_end(&dir);
 }
 
+/* --- the arena of an idle model --------------------------------------------------------------- */
+static snug_status ignore_rows(void *ctx, int64_t first, const snug_view *rows, snug_error *err) {
+    (void)ctx, (void)first, (void)rows, (void)err;
+    return SNUG_OK;
+}
+
+static void predict_some(snug_model *m) {
+    snug_error err;
+    snug_feed *x = feed_for(m->engine, snug_model_input(m), 6, 2);
+    const snug_run_options o = {.x = x, .batch = 6};
+    expect_ok(snug_predict(m, &o, ignore_rows, NULL, &err), &err);
+    snug_feed_destroy(x);
+}
+
+/* Who has no room takes it: the model makes another one when it runs again, and nothing is left
+ * over. */
+static void test_a_model_runs_on_whose_arena_another_one_took(void **unused) {
+    (void)unused;
+    snug_engine *e = sn_test_engine(0);
+    snug_model *m = load(e, "golden/dense_linear_f32/model.json");
+    predict_some(m);
+    const sn_executor *x = m->executor;
+    const size_t held = snug_engine_bytes(e);
+    for (int i = 0; i < 2; i++) {
+        assert_true(sn_idle_give(e, NULL));
+        predict_some(m);
+        assert_ptr_equal(m->executor, x);
+        assert_int_equal(snug_engine_bytes(e), held);
+    }
+    snug_model_destroy(m);
+    sn_test_engine_end(e);
+}
+
 /* --- the process ------------------------------------------------------------------------------ */
 /* The plan of a small model, in an engine of its own, as if for another process. */
 static snug_model_plan_info plan_anew(size_t budget) {
@@ -470,6 +504,7 @@ int main(void) {
         cmocka_unit_test(test_nan_is_found_within_the_budget_of_the_step),
         cmocka_unit_test(test_the_floor_is_enough_for_a_remainder_and_validation),
         cmocka_unit_test(test_a_floor_runs_where_the_process_is_some_pages_larger),
+        cmocka_unit_test(test_a_model_runs_on_whose_arena_another_one_took),
         cmocka_unit_test(test_training_in_company_survives_any_failed_request),
         cmocka_unit_test(test_training_in_company_survives_any_failed_call),
     };

@@ -343,7 +343,7 @@ static snug_status prepare(snug_model *m, snug_error *err) {
                                          .gives = true};
     bool fresh = !m->executor || !sn_executor_is_ready(m->executor);
     SNUG_TRY(sn_model_add_homes(m, err));
-    if (fresh)
+    if (!m->executor)
         SNUG_TRY(sn_executor_create(m->engine, m->state, devices, 1, &options, &m->executor, err));
     for (int i = 0; i < m->n_steps; i++) {
         if (m->steps[i].session || !m->steps[i].wanted)
