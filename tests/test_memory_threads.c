@@ -2,12 +2,15 @@
 #include "support/support.h"
 
 #include "memory/engine.h"
+#include "memory/idle.h"
 #include "memory/team.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 enum { N_THREADS = 4, N_ROUNDS = 400 };
 
@@ -172,12 +175,60 @@ static void test_threads_share_the_engines_team(void **state) {
     snug_engine_destroy(e);
 }
 
+/* --- idle memory ------------------------------------------------------------------------------ */
+/* Memory that another thread begins to use while it is given. */
+typedef struct {
+    sn_idle idle; /* first member */
+    snug_engine *engine;
+    pthread_t user;
+    atomic_bool begun, used;
+    bool used_while_given;
+} wanted;
+
+static void *use(void *ctx) {
+    wanted *w = ctx;
+    atomic_store(&w->begun, true);
+    sn_idle_use(w->engine, &w->idle, 1);
+    atomic_store(&w->used, true);
+    return NULL;
+}
+
+static size_t one_byte(const sn_idle *i) {
+    (void)i;
+    return 1;
+}
+
+static void give_slowly(sn_idle *i) {
+    wanted *w = (wanted *)i;
+    assert_int_equal(pthread_create(&w->user, NULL, use, w), 0);
+    while (!atomic_load(&w->begun))
+        sched_yield();
+    nanosleep(&(struct timespec){0, 5000000}, NULL); /* who does not wait is done by then */
+    w->used_while_given = atomic_load(&w->used);
+}
+
+static void test_nobody_uses_what_is_being_given(void **state) {
+    (void)state;
+    snug_error err;
+    wanted w = {.idle = {.bytes = one_byte, .give = give_slowly}};
+    expect_ok(snug_engine_create(NULL, &w.engine, &err), &err);
+    sn_idle_join(w.engine, &w.idle);
+    assert_true(sn_idle_give(w.engine, NULL));
+    assert_int_equal(pthread_join(w.user, NULL), 0);
+    assert_true(w.used && !w.used_while_given);
+    sn_idle_use(w.engine, &w.idle, -1);
+    assert_int_equal(sn_idle_bytes(w.engine, NULL), 1); /* this thread's again */
+    sn_idle_leave(w.engine, &w.idle);
+    snug_engine_destroy(w.engine);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_threads_share_the_ledger_and_its_budget),
         cmocka_unit_test(test_refused_requests_of_threads_change_no_peak),
         cmocka_unit_test(test_a_callers_allocator_is_asked_by_one_thread_at_a_time),
         cmocka_unit_test(test_threads_share_the_engines_team),
+        cmocka_unit_test(test_nobody_uses_what_is_being_given),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -120,7 +120,9 @@ SNUG_CHECKED snug_status sn_executor_prepare(sn_executor *x, snug_error *err);
 size_t sn_executor_others(const sn_executor *x);
 void sn_executor_use(sn_executor *x);
 void sn_executor_unuse(sn_executor *x);
-bool sn_executor_is_ready(const sn_executor *x);
+/* Whether no prepare is needed before a use; what is there stays until then: it is taken by the
+ * calling thread alone. */
+bool sn_executor_is_ready(sn_executor *x);
 /* Gives the arenas back; the next prepare makes those that the plans there are then need. */
 void sn_executor_forget(sn_executor *x);
 /* Arena of a memory of the plan's numbering, for tests and reports. */

@@ -29,16 +29,21 @@ size_t sn_executor_others(const sn_executor *x) {
     return x->gpu ? 0 : sn_idle_bytes(x->engine, &x->idle);
 }
 
+static void count_users(sn_executor *x, int users) {
+    if (x->options.gives)
+        sn_idle_use(x->engine, &x->idle, users);
+}
+
 void sn_executor_use(sn_executor *x) {
-    x->idle.busy++;
-    x->idle.thread = pthread_self();
+    count_users(x, 1);
 }
 
 void sn_executor_unuse(sn_executor *x) {
-    x->idle.busy--;
+    count_users(x, -1);
 }
 
-bool sn_executor_is_ready(const sn_executor *x) {
+bool sn_executor_is_ready(sn_executor *x) {
+    count_users(x, 0);
     return x->prepared;
 }
 

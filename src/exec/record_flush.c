@@ -629,7 +629,10 @@ static snug_status run_planned(run *u, snug_error *err) {
     SNUG_TRY(bring_leaves(u, err));
     SNUG_TRY(bind(u, err));
     tell(u->r, u->entry->plan);
+    sn_executor *const x = u->on_card ? u->r->there : u->r->executor;
+    sn_executor_use(x); /* what is prepared stays until the run is over */
     const snug_status status = execute(u, err);
+    sn_executor_unuse(x);
     note_written(u);
     return status;
 }

@@ -76,6 +76,7 @@ snug_status snug_engine_create(const snug_engine_options *options, snug_engine *
     };
     if (pthread_mutex_init(&e->ledger_mutex, NULL) != 0 ||
         pthread_mutex_init(&e->team_mutex, NULL) != 0 ||
+        pthread_mutex_init(&e->idle_mutex, NULL) != 0 ||
         pthread_mutex_init(&e->pool.mutex, NULL) != 0) {
         allocator.free(allocator.ctx, e, sizeof *e);
         return sn_fail(err, SNUG_E_MEMORY, "the system has no mutex for an engine; free memory");
@@ -92,6 +93,7 @@ void snug_engine_destroy(snug_engine *engine) {
     const snug_allocator allocator = engine->allocator;
     pthread_mutex_destroy(&engine->ledger_mutex);
     pthread_mutex_destroy(&engine->team_mutex);
+    pthread_mutex_destroy(&engine->idle_mutex);
     pthread_mutex_destroy(&engine->pool.mutex);
     allocator.free(allocator.ctx, engine, sizeof *engine);
 }
@@ -166,6 +168,7 @@ const char *sn_engine_spill_folder(const snug_engine *e) {
 void snug_engine_before_fork(snug_engine *engine) {
     if (!engine)
         return;
+    pthread_mutex_lock(&engine->idle_mutex);
     pthread_mutex_lock(&engine->team_mutex);
     pthread_mutex_lock(&engine->pool.mutex);
     pthread_mutex_lock(&engine->ledger_mutex);
@@ -177,4 +180,5 @@ void snug_engine_after_fork(snug_engine *engine) {
     pthread_mutex_unlock(&engine->ledger_mutex);
     pthread_mutex_unlock(&engine->pool.mutex);
     pthread_mutex_unlock(&engine->team_mutex);
+    pthread_mutex_unlock(&engine->idle_mutex);
 }

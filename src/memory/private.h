@@ -79,7 +79,7 @@ typedef struct {
 
 struct snug_engine {
     snug_allocator allocator;
-    pthread_mutex_t ledger_mutex, team_mutex;
+    pthread_mutex_t ledger_mutex, team_mutex, idle_mutex;
     bool foreign;       /* the caller's: blocks come from it too, nothing is put around its bytes */
     snug_io io;         /* the real table */
     snug_io guarded_io; /* the same with the fault hook in front; ctx is this engine */
@@ -88,6 +88,7 @@ struct snug_engine {
     size_t marked_peak_bytes;    /* most held since sn_peak_restart */
     size_t process_budget_bytes; /* of the whole process; 0: no limit */
     size_t aside_bytes;          /* of it, for what the caller makes without asking */
+    int n_aside_lent;            /* planners at work, who may have that meanwhile */
     bool makes_beside;           /* there was such a number */
     sn_gate gate;
     bool is_settled[2]; /* what is there before it is measured (sn_process_is_settled) */
