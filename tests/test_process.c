@@ -518,6 +518,34 @@ static void test_a_request_leaves_room_for_what_the_count_is_off(void **state) {
     expect_status(sn_alloc(e, SN_MEM_GRAPH, room + off / 2, &block, &err), SNUG_E_BUDGET, &err);
 }
 
+static size_t counted_beside(snug_engine *e) {
+    snug_error err;
+    sn_process_booking b;
+    expect_ok(sn_process_book(e, &(sn_process_need){0}, &b, &err), &err);
+    return b.now_bytes;
+}
+
+/* Planners of several threads come and go in any order, and the caller says another number
+ * meanwhile: behind the last of them that number counts. */
+static void test_what_is_set_aside_counts_again_behind_the_last_planner(void **state) {
+#ifdef __SANITIZE_ADDRESS__
+    skip(); /* its own memory comes and goes */
+#endif
+    snug_engine *e = *state;
+    const size_t pages = 512 * KIB; /* that the process may differ by from look to look */
+    const size_t nothing = counted_beside(e);
+    assert_int_equal(snug_set_aside(e, 64 * MIB), 0);
+    assert_in_range(counted_beside(e), nothing + 64 * MIB - pages, nothing + 64 * MIB + pages);
+    sn_aside_lend(e, 1);
+    sn_aside_lend(e, 1);
+    assert_in_range(counted_beside(e), nothing - pages, nothing + pages);
+    sn_aside_lend(e, -1); /* that of the first one */
+    assert_int_equal(snug_set_aside(e, 32 * MIB), 64 * MIB);
+    assert_in_range(counted_beside(e), nothing - pages, nothing + pages);
+    sn_aside_lend(e, -1);
+    assert_in_range(counted_beside(e), nothing + 32 * MIB - pages, nothing + 32 * MIB + pages);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_real_runs_add_up_and_were_foreseen),
@@ -532,6 +560,7 @@ int main(void) {
         engine_test(test_bookings_follow_the_process),
         engine_test(test_a_peak_is_told_too_large_by_no_more_than_is_left_for_it),
         engine_test(test_a_request_leaves_room_for_what_the_count_is_off),
+        engine_test(test_what_is_set_aside_counts_again_behind_the_last_planner),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

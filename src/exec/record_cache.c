@@ -391,7 +391,7 @@ static snug_status plan_there(snug_recorder *r, const sn_plan_options *o, sn_ent
  * has too little nevertheless, the arena of the last run goes first. */
 static snug_status plan_here(snug_recorder *r, const sn_plan_options *o, sn_entry *e,
                              snug_error *err) {
-    const size_t aside = snug_set_aside(r->engine, 0);
+    sn_aside_lend(r->engine, 1);
     snug_status status = sn_plan_build(r->engine, e->graph, o, &e->plan, err);
     if (status == SNUG_E_BUDGET && o->floor->bytes == 0) {
         sn_executor_forget(r->executor);
@@ -399,7 +399,7 @@ static snug_status plan_here(snug_recorder *r, const sn_plan_options *o, sn_entr
     }
     if (status == SNUG_E_BUDGET && o->floor->bytes == 0)
         o->floor->bytes = sn_graph_n_nodes(e->graph) * WORK_BYTES;
-    (void)snug_set_aside(r->engine, aside);
+    sn_aside_lend(r->engine, -1);
     return status;
 }
 

@@ -165,6 +165,13 @@ size_t snug_set_aside(snug_engine *engine, size_t bytes) {
     return before;
 }
 
+void sn_aside_lend(snug_engine *e, int n) {
+    sn_ledger_lock(e);
+    e->n_aside_lent += n;
+    e->gate.grant_bytes = 0; /* a look counted it, or did not */
+    sn_ledger_unlock(e);
+}
+
 size_t snug_room(snug_engine *engine) {
     const sn_request nothing = {.category = SN_MEM_ARRAYS, .owner = "", .bytes = 0};
     size_t left = SIZE_MAX, missing;

@@ -260,7 +260,7 @@ size_t sn_process_beside(const snug_engine *e) {
     size_t n = sn_process_counted(&p);
     for (size_t c = 0; c < SN_N_CATEGORIES; c++)
         n -= ledger[c] < n ? ledger[c] : n;
-    return n + e->aside_bytes;
+    return n + (e->n_aside_lent > 0 ? 0 : e->aside_bytes);
 }
 
 _Static_assert(SN_N_SETTLED == sizeof((snug_engine *)0)->is_settled, "one for each");

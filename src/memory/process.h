@@ -33,6 +33,10 @@ void sn_process_read(const snug_io *io, sn_process *out);
 size_t sn_process_counted(const sn_process *p);      /* now */
 size_t sn_process_counted_peak(const sn_process *p); /* the tables and stacks of now */
 
+/* What is set aside (snug_set_aside) is lent to one planner more (n = 1) or fewer (-1): while there
+ * is any it does not count. */
+void sn_aside_lend(snug_engine *e, int n);
+
 /* --- rows ------------------------------------------------------------------------------------- */
 /*      id        name in reports             what is measured */
 #define SN_PROCESS_MAP(X)                                                                          \
