@@ -55,6 +55,11 @@ static void note(const snug_error *err) {
     atomic_flag_clear(&refused.busy);
 }
 
+/* Who wrote one is no thread of this process. */
+void py_refusal_after_fork(void) {
+    atomic_flag_clear(&refused.busy);
+}
+
 int py_refusal(char *text, size_t size) {
     while (atomic_flag_test_and_set(&refused.busy))
         continue;
@@ -101,13 +106,23 @@ static size_t growth(size_t bytes) {
     return 0;
 }
 
+/* Threads that take of it at once may get here in another order: whoever told an old number tells
+ * the newest. */
+static void tell_booked(void) {
+    size_t n;
+    do {
+        n = atomic_load(&objects.booked);
+        (void)snug_set_aside(py.engine, n);
+    } while (n != atomic_load(&objects.booked));
+}
+
 static size_t take_booked(size_t bytes) {
     size_t left = atomic_load(&objects.booked), part;
     do
         part = bytes < left ? bytes : left;
     while (part > 0 && !atomic_compare_exchange_weak(&objects.booked, &left, left - part));
     if (part > 0)
-        (void)snug_set_aside(py.engine, left - part);
+        tell_booked();
     return part;
 }
 
@@ -174,7 +189,7 @@ int py_book_objects(void) {
         return -1;
     }
     atomic_store(&objects.booked, PY_BOOKED);
-    (void)snug_set_aside(py.engine, PY_BOOKED);
+    tell_booked();
     return 0;
 }
 
@@ -450,8 +465,8 @@ int py_guard(void) {
     if (!py.guarded) {
         py.guarded = 1;
         guard_objects();
-        objects.booked = PY_BOOKED;
-        (void)snug_set_aside(py.engine, PY_BOOKED);
+        atomic_store(&objects.booked, PY_BOOKED);
+        tell_booked();
     }
     if (numpy_table())
         return py_guard_arrays();

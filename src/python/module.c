@@ -7,8 +7,9 @@
  * thread's dictionary holds its id and goes with the thread. */
 #include "py.h"
 
-#include <pthread.h>
 #include <dlfcn.h>
+#include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -211,6 +212,7 @@ static void after_fork_in_child(void) {
         py.runner = NULL;
     }
     py.seated = NULL; /* it may have been another thread's */
+    py_refusal_after_fork();
     after_fork();
 }
 
@@ -496,22 +498,42 @@ static PyObject *set_spill(PyObject *self, PyObject *o) {
     Py_RETURN_NONE;
 }
 
+/* A row of the ledger with its owner's name: that of a block is lent until the block goes, which
+ * making objects may bring about (make_way, finalizers). */
+typedef struct {
+    snug_memory_row row;
+    char owner[96];
+} memory_row;
+
+enum { MAX_ROWS = 256 };
+
+static size_t copy_rows(memory_row *out) {
+    snug_memory_row rows[MAX_ROWS];
+    const size_t all = snug_engine_memory(py.engine, rows, MAX_ROWS);
+    const size_t n = all < MAX_ROWS ? all : MAX_ROWS;
+    for (size_t i = 0; i < n; i++) {
+        out[i].row = rows[i];
+        snprintf(out[i].owner, sizeof out[i].owner, "%s", rows[i].owner);
+    }
+    return n;
+}
+
 /* [(category, owner, bytes, peak)], sums first. */
 static PyObject *memory_rows(PyObject *self, PyObject *none) {
     (void)self, (void)none;
-    enum { MAX = 256 };
     if (py_enter() < 0)
         return NULL;
-    snug_memory_row *rows = PyMem_Malloc(MAX * sizeof *rows);
+    memory_row *rows = PyMem_Malloc(MAX_ROWS * sizeof *rows);
     if (!rows)
         return PyErr_NoMemory();
     snug_recorder_info info;
     snug_recorder_tell(py.recorder, &info); /* lets go of what only waits */
-    size_t n = snug_engine_memory(py.engine, rows, MAX);
+    const size_t n = copy_rows(rows);
     PyObject *list = PyList_New(0);
-    for (size_t i = 0; list && i < n && i < MAX; i++) {
-        PyObject *row = Py_BuildValue("(ssnn)", rows[i].category, rows[i].owner,
-                                      (Py_ssize_t)rows[i].bytes, (Py_ssize_t)rows[i].peak_bytes);
+    for (size_t i = 0; list && i < n; i++) {
+        const snug_memory_row *r = &rows[i].row;
+        PyObject *row = Py_BuildValue("(ssnn)", r->category, rows[i].owner, (Py_ssize_t)r->bytes,
+                                      (Py_ssize_t)r->peak_bytes);
         if (!row || PyList_Append(list, row) < 0)
             Py_CLEAR(list);
         Py_XDECREF(row);

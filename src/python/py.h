@@ -234,6 +234,7 @@ int py_guard_arrays(void); /* of this thread; NumPy is there, or will be */
 int py_ask(size_t bytes, const char *what);
 /* The newest refusal of NumPy's or the interpreter's wishes, once; 0: none. */
 int py_refusal(char *text, size_t size);
+void py_refusal_after_fork(void); /* in the child */
 
 /* --- keras.c ---------------------------------------------------------------------------------- */
 int py_keras_add(PyObject *module);
