@@ -750,6 +750,45 @@ static void test_a_step_survives_any_failed_request(void **state) {
     sn_fault_sweep(train_small, NULL);
 }
 
+/* An optimizer whose slots could not all be made, and which then is asked to train. */
+static bool trains_after_failed_request(int64_t at) {
+    snug_engine *e = sn_test_engine(0);
+    snug_recorder *r;
+    snug_layer *l;
+    snug_optimizer *o;
+    snug_error err;
+    expect_ok(snug_recorder_create(e, &r, &err), &err);
+    expect_ok(snug_layer_create(r, "Dense", "{\"units\": 3}", &l, &err), &err);
+    expect_ok(snug_optimizer_create(r, "adam", &o, &err), &err);
+    snug_type made;
+    int n;
+    const snug_type x = {SNUG_F32, 2, {2, 3}};
+    expect_ok(snug_layer_infer(l, &x, 1, &made, 1, &n, &err), &err);
+    snug_variable *const vars[2] = {snug_layer_variable(l, 0), snug_layer_variable(l, 1)};
+    sn_fault_memory(e, at, false);
+    const snug_status status = snug_optimizer_build(o, vars, 2, &err);
+    const bool fired = sn_fault_fired(e);
+    sn_fault_memory(e, -1, false);
+    assert_int_equal(status, fired ? SNUG_E_MEMORY : SNUG_OK);
+    expect_ok(small_step(r, l, o, &err), &err);
+    assert_int_equal(snug_optimizer_n_slots(o), 4); /* two moments of kernel and bias */
+    for (int i = 0; i < 4; i++)
+        assert_int_equal(snug_variable_type(snug_optimizer_slot(o, i))->rank, i < 2 ? 2 : 1);
+    snug_optimizer_destroy(o);
+    snug_layer_destroy(l);
+    snug_recorder_destroy(r);
+    sn_test_engine_end(e);
+    return fired;
+}
+
+static void test_slots_are_whole_after_any_failed_request(void **state) {
+    (void)state;
+    int64_t at = 0;
+    while (trains_after_failed_request(at))
+        at++;
+    assert_true(at > 10);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         engine_test(test_dense_layers_train_by_hand_as_in_a_model),
@@ -770,6 +809,7 @@ int main(void) {
         engine_test(test_unknown_layers_and_settings_are_refused),
         cmocka_unit_test(test_a_step_survives_any_failed_request),
         cmocka_unit_test(test_a_call_that_fails_gives_back_what_it_drew),
+        cmocka_unit_test(test_slots_are_whole_after_any_failed_request),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -27,6 +27,7 @@ struct snug_optimizer {
     sn_numbers homes; /* of weights, by the address of the variable */
     uint32_t *slots;  /* homes, in the order they were made */
     size_t n_slots, cap_slots;
+    uint32_t n_whole; /* variables up to the last weight whose slots are all there */
 };
 
 /* --- numbers of a step ------------------------------------------------------------------------ */
@@ -102,7 +103,6 @@ snug_status snug_optimizer_create(snug_recorder *r, const char *optimizer, snug_
 }
 
 /* --- weights and slots ------------------------------------------------------------------------ */
-/* Looks from *home on and around: variables come in the same order at each step. */
 static bool find_weight(const snug_optimizer *o, const snug_variable *v, uint32_t *home) {
     return sn_numbers_find(&o->homes, (uintptr_t)v, home);
 }
@@ -143,15 +143,18 @@ static snug_status note_slots(snug_optimizer *o, uint32_t first, snug_error *err
     return SNUG_OK;
 }
 
-/* The update of one weight on a scratch graph, which makes its slots. */
-static snug_status make_slots(snug_optimizer *o, const snug_type *type, snug_error *err) {
+/* The update of the newest weight on a scratch graph, which makes its slots, or those that a call
+ * that failed has not made. */
+static snug_status make_slots(snug_optimizer *o, snug_error *err) {
     sn_graph *g;
     sn_value gradient[1];
-    SNUG_TRY(sn_graph_create(o->engine, &g, err));
-    snug_status status = sn_graph_input(g, "gradient", type, gradient, err);
     sn_network *const n = o->held.network;
-    const uint32_t n_vars = (uint32_t)n->n_vars;
-    n->first_updated = n_vars - 1; /* the newest weight */
+    const uint32_t home = o->n_whole;
+    if (home == n->n_vars)
+        return SNUG_OK;
+    SNUG_TRY(sn_graph_create(o->engine, &g, err));
+    snug_status status = sn_graph_input(g, "gradient", &n->vars[home].type, gradient, err);
+    n->first_updated = home;
     if (status == SNUG_OK)
         status = sn_optimizer_build(&o->conf, n, g, gradient, 1, err);
     if (status == SNUG_OK && o->conf.gradient_accumulation_steps > 0)
@@ -160,18 +163,21 @@ static snug_status make_slots(snug_optimizer *o, const snug_type *type, snug_err
     sn_graph_destroy(g);
     SNUG_TRY(status);
     SNUG_TRY(sn_held_make(&o->held, err));
-    return note_slots(o, n_vars, err);
+    SNUG_TRY(note_slots(o, home, err));
+    o->n_whole = (uint32_t)n->n_vars;
+    return SNUG_OK;
 }
 
 /* Of those that have a gradient; grads NULL: of all. */
 static snug_status know_weights(snug_optimizer *o, snug_tensor *const *grads,
                                 snug_variable *const *variables, int n, snug_error *err) {
     uint32_t home = 0;
+    SNUG_TRY(make_slots(o, err));
     for (int i = 0; i < n; i++) {
         if ((grads && !grads[i]) || find_weight(o, variables[i], &home))
             continue;
         SNUG_TRY(add_weight(o, variables[i], err));
-        SNUG_TRY(make_slots(o, snug_variable_type(variables[i]), err));
+        SNUG_TRY(make_slots(o, err));
     }
     return SNUG_OK;
 }
