@@ -117,6 +117,47 @@ static void test_grow_doubles_and_keeps_the_contents(void **state) {
 
 /* --- the budget ----------------------------------------------------------------------------- */
 
+/* From small to large, within large, and back: contents stay, the ledger has the new size, and what
+ * is moved in pages was never there twice. */
+static void test_resize_keeps_the_contents_and_asks_for_the_difference(void **state) {
+    snug_engine *e = *state;
+    snug_error err = {0};
+    const size_t sizes[] = {1000, 1 << 20, 5 << 20, 40 << 20, 3 << 20, 200 << 10, 100};
+    size_t now = sizes[0];
+    void *p, *neighbour;
+    expect_ok(snug_take(e, now, &p, &err), &err);
+    memset(p, 7, 100);
+    for (size_t i = 1; i < sizeof sizes / sizeof *sizes; i++) {
+        expect_ok(snug_resize(e, now, sizes[i], &p, &err), &err);
+        expect_ok(snug_take(e, 1 << 20, &neighbour, &err), &err); /* the list is whole */
+        now = sizes[i];
+        assert_int_equal((uintptr_t)p % 64, 0);
+        assert_int_equal(snug_engine_bytes(e), now + (1 << 20));
+        for (size_t k = 0; k < 100; k++)
+            assert_int_equal(((char *)p)[k], 7);
+        ((char *)p)[now - 1] = now > 100 ? 1 : 7;
+        snug_give(e, neighbour, 1 << 20);
+    }
+    assert_int_equal(snug_engine_peak_bytes(e), 41 << 20);
+    snug_give(e, p, now);
+    assert_int_equal(snug_engine_bytes(e), 0);
+}
+
+static void test_resize_that_is_refused_changes_nothing(void **state) {
+    snug_engine *e = *state;
+    snug_error err = {0};
+    void *p, *before;
+    expect_ok(snug_take(e, 1 << 20, &p, &err), &err);
+    before = p;
+    memset(p, 3, 1 << 20);
+    assert_int_equal(snug_resize(e, 1 << 20, SIZE_MAX / 2, &p, &err), SNUG_E_MEMORY);
+    assert_int_equal(snug_resize(e, 1 << 20, SIZE_MAX, &p, &err), SNUG_E_MEMORY);
+    assert_ptr_equal(p, before);
+    assert_int_equal(((char *)p)[(1 << 20) - 1], 3);
+    assert_int_equal(snug_engine_bytes(e), 1 << 20);
+    snug_give(e, p, 1 << 20);
+}
+
 static void test_request_over_budget_changes_nothing(void **state) {
     (void)state;
     snug_engine *e = sn_test_engine(10000);
@@ -640,6 +681,8 @@ int main(void) {
         engine_test(test_alloc_zero_clears_memory_used_before),
         engine_test(test_impossible_sizes_are_refused),
         engine_test(test_grow_doubles_and_keeps_the_contents),
+        engine_test(test_resize_keeps_the_contents_and_asks_for_the_difference),
+        engine_test(test_resize_that_is_refused_changes_nothing),
         cmocka_unit_test(test_request_over_budget_changes_nothing),
         cmocka_unit_test(test_block_over_budget_changes_nothing_and_names_the_largest),
         cmocka_unit_test(test_sum_that_wraps_is_no_way_around_the_budget),

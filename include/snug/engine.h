@@ -114,6 +114,11 @@ SNUG_API SNUG_CHECKED snug_status snug_take(snug_engine *engine, size_t bytes, v
 SNUG_API SNUG_CHECKED snug_status snug_take_zeros(snug_engine *engine, size_t bytes, void **out,
                                                   snug_error *err);
 SNUG_API void snug_give(snug_engine *engine, void *block, size_t bytes);
+/* *inout has `to` bytes then instead of `from`, and keeps those it has in common; what comes is not
+ * set. Where both are large, pages are moved: only the difference is asked for, and nothing is
+ * there twice. Refused as above, *inout stays as it is. */
+SNUG_API SNUG_CHECKED snug_status snug_resize(snug_engine *engine, size_t from, size_t to,
+                                              void **inout, snug_error *err);
 /* Whether so many bytes more, to be made elsewhere and for a short while, fit the budget; nothing
  * is booked. `what` is for the message. */
 SNUG_API SNUG_CHECKED snug_status snug_ask(snug_engine *engine, size_t bytes, const char *what,

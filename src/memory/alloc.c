@@ -131,6 +131,47 @@ void sn_free(snug_engine *e, sn_category cat, void *block, size_t bytes) {
     sn_ledger_unlock(e);
 }
 
+/* Pages of the system move to where there is room for more of them. */
+static snug_status move_pages(snug_engine *e, sn_category cat, size_t from, size_t to, void **inout,
+                              snug_error *err) {
+    const sn_request more = {.category = cat, .owner = "", .bytes = to > from ? to - from : 0};
+    size_t raw;
+    if (more.bytes > 0)
+        SNUG_TRY(sn_ledger_ask(e, &more, err));
+    void *p = NULL;
+    if (raw_bytes(e, to, &raw) && raw <= PTRDIFF_MAX)
+        p = sn_large_resize(e, (char *)*inout - front_bytes(e), raw);
+    if (!p)
+        return sn_ledger_fail(e, &more, err);
+    if (more.bytes > 0)
+        sn_ledger_book(e, &more);
+    else
+        sn_ledger_release(e, cat, from - to);
+    *inout = mark_live(e, &(sn_request){.category = cat, .owner = "", .bytes = to}, p);
+    return SNUG_OK;
+}
+
+static snug_status move_bytes(snug_engine *e, sn_category cat, size_t from, size_t to, void **inout,
+                              snug_error *err) {
+    void *made;
+    SNUG_TRY(sn_alloc(e, cat, to, &made, err));
+    memcpy(made, *inout, from < to ? from : to);
+    sn_free(e, cat, *inout, from);
+    *inout = made;
+    return SNUG_OK;
+}
+
+snug_status sn_resize(snug_engine *e, sn_category cat, size_t from, size_t to, void **inout,
+                      snug_error *err) {
+    size_t least;
+    if (!raw_bytes(e, from < to ? from : to, &least) || !is_large(e, least))
+        return move_bytes(e, cat, from, to, inout, err);
+    sn_ledger_lock(e);
+    const snug_status status = move_pages(e, cat, from, to, inout, err);
+    sn_ledger_unlock(e);
+    return status;
+}
+
 /* Twice the capacity there is, or `need` where that is more, or where twice passes the address
  * space. */
 static size_t next_cap(size_t cap, size_t elem_bytes, size_t need) {

@@ -45,6 +45,9 @@ typedef enum {
  * SNUG_E_BUDGET). */
 SNUG_CHECKED snug_status sn_alloc(snug_engine *e, sn_category cat, size_t bytes, void **out,
                                   snug_error *err);
+/* See snug_resize. */
+SNUG_CHECKED snug_status sn_resize(snug_engine *e, sn_category cat, size_t from, size_t to,
+                                   void **inout, snug_error *err);
 SNUG_CHECKED snug_status sn_alloc_zero(snug_engine *e, sn_category cat, size_t bytes, void **out,
                                        snug_error *err);
 /* block NULL is legal. bytes is what was asked for. */

@@ -122,6 +122,13 @@ snug_status snug_take_zeros(snug_engine *engine, size_t bytes, void **out, snug_
     return sn_alloc_zero(engine, SN_MEM_ARRAYS, bytes, out, err);
 }
 
+snug_status snug_resize(snug_engine *engine, size_t from, size_t to, void **inout,
+                        snug_error *err) {
+    if (!engine || !inout || !*inout)
+        return sn_fail(err, SNUG_E_INVALID, "snug_resize: engine and *inout must not be NULL");
+    return sn_resize(engine, SN_MEM_ARRAYS, from, to, inout, err);
+}
+
 void snug_give(snug_engine *engine, void *block, size_t bytes) {
     if (engine)
         sn_free(engine, SN_MEM_ARRAYS, block, bytes);

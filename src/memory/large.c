@@ -64,8 +64,30 @@ void *sn_large_take(snug_engine *e, sn_category cat, size_t bytes) {
     return (char *)p + SN_ALLOC_ALIGN;
 }
 
+static sn_large *front_of(void *data) {
+    return (sn_large *)(void *)((char *)data - SN_ALLOC_ALIGN);
+}
+
+void *sn_large_resize(snug_engine *e, void *data, size_t bytes) {
+    sn_large *l = front_of(data);
+    size_t whole;
+    if (!mapping_bytes(bytes, &whole))
+        return NULL;
+    void *p = mremap(l, l->mapped_bytes, whole, MREMAP_MAYMOVE);
+    if (p == MAP_FAILED)
+        return NULL;
+    l = p;
+    l->is_full &= whole <= l->mapped_bytes;
+    l->bytes = bytes;
+    l->mapped_bytes = whole;
+    *(l->prev ? &l->prev->next : &e->large) = l;
+    if (l->next)
+        l->next->prev = l;
+    return (char *)p + SN_ALLOC_ALIGN;
+}
+
 void sn_large_give(snug_engine *e, void *data) {
-    sn_large *l = (sn_large *)(void *)((char *)data - SN_ALLOC_ALIGN);
+    sn_large *l = front_of(data);
     if (l->prev)
         l->prev->next = l->next;
     else

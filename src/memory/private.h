@@ -138,6 +138,8 @@ size_t sn_process_beside(const snug_engine *e);
 /* Under the ledger's lock. NULL when the system has none. Data are zero. */
 void *sn_large_take(snug_engine *e, sn_category cat, size_t bytes);
 void sn_large_give(snug_engine *e, void *data);
+/* NULL: it stays as it is. What is new is zero. */
+void *sn_large_resize(snug_engine *e, void *data, size_t bytes);
 /* Where a block's pages begin. */
 char *sn_block_base(const sn_block *b);
 

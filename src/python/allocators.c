@@ -289,8 +289,27 @@ static void array_give(void *ctx, void *block, size_t bytes) {
     }
 }
 
+/* Stays the engine's: its pages are moved. */
+static void *resize_large(void *block, size_t bytes) {
+    snug_error err;
+    void *base = (char *)block - ALIGNED;
+    const size_t old = front_of(block)->bytes;
+    snug_status status = snug_resize(py.engine, old + ALIGNED, bytes + ALIGNED, &base, &err);
+    if (status == SNUG_E_BUDGET && make_way())
+        status = snug_resize(py.engine, old + ALIGNED, bytes + ALIGNED, &base, &err);
+    if (status == SNUG_OK)
+        return put_front(base, ALIGNED, bytes, 1);
+    /* Who is filling it needs what fills it, too. */
+    if (bytes - old >= SIZE_MAX - BESIDE - NEXT ||
+        snug_ask(py.engine, bytes - old + BESIDE + NEXT, "of NumPy", &err) != SNUG_OK)
+        note(&err);
+    return NULL;
+}
+
 static void *array_resize(void *ctx, void *block, size_t bytes) {
     const size_t old = block ? front_of(block)->bytes : 0;
+    if (block && front_of(block)->from_engine && bytes >= LARGE && bytes < SIZE_MAX - ALIGNED)
+        return resize_large(block, bytes);
     void *made = array_take(ctx, bytes);
     if (!made)
         return NULL;

@@ -180,6 +180,47 @@ class Fit(Held):
             self.assertEqual((code, out), (0, "done\n"), callback + err)
 
 
+PREDICT = """
+import numpy as np, tensorflow as tf
+from tensorflow import keras
+m = keras.Sequential([keras.Input((8,)), keras.layers.Dense(128)])
+x = np.arange(400000, dtype="f4").reshape(50000, 8) / 400000
+n = 0
+def rows():
+    for i in range(0, len(x), 250):
+        yield x[i:i + 250]
+p = %s
+p = np.concatenate(p) if isinstance(p, list) else p
+assert all(np.array_equal(p[i:i + 10], m.predict(x[i:i + 10], verbose=0)) for i in (0, 10240, len(p) - 10))
+print(p.shape)
+"""
+
+
+class Predict(Held):
+    def hops(self, text):
+        """Refusals from a budget with room for data, but none for the result, until all of it runs; and the budget it has then."""
+        budget, n = 64 * MIB, 0
+        while True:
+            code, out, err = self.run_within(budget, text)
+            if code == 0:
+                self.assertEqual(out.splitlines()[-1], "(50000, 128)")
+                return n, budget
+            n, budget = n + 1, number_in(err)
+            self.assertLess(n, 12, err)
+
+    def test_the_number_named_first_suffices_for_the_whole_result(self):
+        more = ("m.predict(tf.data.Dataset.from_tensor_slices(x).batch(256), verbose=0)", "m.predict(rows(), steps=200, verbose=0)")
+        for call in ("m.predict(x, batch_size=256, verbose=0)", "m.predict_on_batch(x)") + (more if FULL else ()):
+            hops, enough = self.hops(PREDICT % call)
+            self.assertEqual(hops, 1, call)
+            self.assertLess(enough, (108 if "on_batch" in call else 84) * MIB, call)
+
+    def test_a_result_of_unknown_length_grows_by_half_and_is_never_there_twice(self):
+        hops, enough = self.hops(PREDICT % "m.predict(rows(), verbose=0)")
+        self.assertLess(hops, 5)
+        self.assertLess(enough, 96 * MIB)
+
+
 STEP = """
 import tensorflow as tf
 m = tf.keras.Sequential([tf.keras.layers.Conv2D(8, 3, activation="relu"), tf.keras.layers.MaxPooling2D(), tf.keras.layers.Flatten(),

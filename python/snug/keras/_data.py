@@ -251,6 +251,17 @@ def size(batch):
     return sum(math.prod(t.shape) * t.dtype.size for t in _nest.flatten(batch) if isinstance(t, _C.Tensor))
 
 
+def rows_in(batch):
+    """Rows of a batch; 0: it has none."""
+    return next((int(t.shape[0]) for t in _nest.flatten(batch) if t is not None and len(t.shape)), 0)
+
+
+def rows_in_all(batches, steps, first):
+    """Rows of so many batches, `first` of them in the first one; 0: nobody knows. Batches that are not cut from arrays may have fewer."""
+    n = min(k for k in (batches.steps, steps, math.inf) if k is not None)
+    return min(n * batches.batch, batches.rows) if isinstance(batches, Arrays) else n * first if n < math.inf else 0
+
+
 def _convert(value):
     one = lambda v: v if v is None or isinstance(v, _C.Tensor) else _C.convert_to_tensor(v)
     return _nest.map_structure(one, value) if _nest.is_nested(value) else one(value)

@@ -4,7 +4,7 @@ import inspect
 import warnings
 
 from snug import _C, _nest
-from snug.keras import _compiled, _data, _symbolic
+from snug.keras import _compiled, _data, _results, _symbolic
 
 
 class Trainer:
@@ -189,13 +189,10 @@ class Trainer:
         self.__dict__["stop_training"] = False
         self.__dict__["_first_epoch"] = initial_epoch       # a callback may set it
         runner.on_train_begin()
-        self.__dict__["_to_come"] = (batches, validation_data is not None, runner) if _C.budget_bytes() else None
-        try:
+        with _results.Room() as room:
+            self.__dict__["_to_come"] = (batches, validation_data is not None, runner, room) if _C.budget_bytes() else None
             return self._train(batches, steps, epochs, runner, class_weight, validation_freq,
                                (validation_data, validation_batch_size or batch_size, validation_steps))
-        finally:
-            if _C.budget_bytes():
-                _C.reserve(0, 0)
 
     def _train(self, batches, steps, epochs, runner, class_weight, validation_freq, validation):
         logs = {}
@@ -230,7 +227,7 @@ class Trainer:
             data = None                   # the next batch takes its place
             if first is not None:
                 runner.book()
-                _C.reserve(left, -1)
+                first[-1].leave(left)
             n = i + 1
             if n % group == 0:
                 runner.on_train_batch_end(i, _Later(result))
@@ -303,33 +300,26 @@ class Trainer:
         return values[0] if len(values) == 1 else values
 
     def predict(self, x, batch_size=None, verbose="auto", steps=None, callbacks=None, **old):
-        import numpy as np
+        import numpy  # noqa: F401: its code comes before room is measured
         _refuse("predict", old)
         from snug.keras import callbacks as kc
         batches = _data.source(x, None, None, batch_size, False, steps)
         runner = kc.CallbackList(callbacks, add_progbar=verbose not in (0, False), verbose=verbose,
                                  epochs=1, steps=steps or batches.steps, model=self)
         runner.on_predict_begin()
-        collected = None
-        for i, data in _data.counted(_data.ahead(batches, steps)):
-            if steps is not None and i >= steps:
-                break
-            runner.on_predict_batch_begin(i)
-            result = self._step("predict_step", data)
-            data = None
-            arrays = _symbolic._map(lambda t: t.numpy() if _C.is_tensor(t) else np.asarray(t), result)
-            runner.on_predict_batch_end(i, {"outputs": arrays})
-            if collected is None:
-                collected = _symbolic._map(lambda a: [a], arrays)
-                shape = arrays
-            else:
-                for group, a in zip(_groups(collected, shape), _nest.flatten(arrays)):
-                    group.append(a)
+        with _results.Room() as room:
+            results = _results.Results(batches, steps, room)
+            for i, data in _data.counted(_data.ahead(batches, steps)):
+                if steps is not None and i >= steps:
+                    break
+                runner.on_predict_batch_begin(i)
+                data = [data]               # the next batch takes its place
+                arrays = results.add(data, self._step("predict_step", data[0]))
+                runner.on_predict_batch_end(i, {"outputs": arrays})
         runner.on_predict_end()
-        if collected is None:
+        if not results:
             raise ValueError("The data is empty: there was no batch to predict.")
-        whole = [np.concatenate(group) if group[0].ndim else np.asarray(group) for group in _groups(collected, shape)]
-        return _nest.pack_sequence_as(shape, whole) if _nest.is_nested(shape) else whole[0]
+        return results.whole()
 
     # --- single batches ---------------------------------------------------------------------------
     def _on_batch(self, step, data, return_dict):
@@ -350,15 +340,16 @@ class Trainer:
 
     def predict_on_batch(self, x):
         result = self._step("predict_step", (_data._convert(_data._as_arrays(x)), None, None))
-        return _symbolic._map(lambda t: t.numpy() if _C.is_tensor(t) else t, result)
+        with _results.Room() as room:
+            room.run(_results.INTERPRETER + _data.size(result))
+            return _symbolic._map(lambda t: t.numpy() if _C.is_tensor(t) else t, result)
 
 
 # --- what a fit will need ---------------------------------------------------------------------------------
 _LOOPS = 2                  # plans of what is read between the steps: metrics, losses
-_INTERPRETER = 1 << 20      # what the interpreter makes in the course of a fit: logs, code of what is called for the first time
 
 
-def _leave_room(batch, batches, validates, runner):
+def _leave_room(batch, batches, validates, runner, room):
     """Before the first step is planned: it leaves room for the batch that is made while another one waits to be dropped, for what
     callbacks that save have in memory, and for the plans of a remainder and of validation. So the budget that a refusal names
     suffices for the whole of fit. Gives what is to be left once callbacks have booked what they keep."""
@@ -372,7 +363,7 @@ def _leave_room(batch, batches, validates, runner):
         import tempfile                                     # noqa: F401
         import zipfile                                      # noqa: F401
         left += 8 * PIECE
-    _C.reserve(left + runner.to_book() + _INTERPRETER, plans)
+    room.leave(left + runner.to_book() + _results.INTERPRETER, plans)
     return left
 
 
@@ -439,17 +430,6 @@ def _number(value):
     if callable(value):
         return _number(value())
     return float(value) if hasattr(value, "numpy") and hasattr(value, "__float__") else value
-
-
-def _groups(collected, shape):
-    """The lists in a structure whose leaves were arrays."""
-    if not _nest.is_nested(shape):
-        return [collected]
-    out = []
-    keys = sorted(shape) if isinstance(shape, dict) else range(len(shape))
-    for k in keys:
-        out += _groups(collected[k], shape[k])
-    return out
 
 
 def _weigh_classes(data, class_weight):
