@@ -156,7 +156,7 @@ struct sn_session {
     /* run */
     uint64_t n_done; /* executions over */
     uint64_t *done;  /* executions over, by step */
-    bool wrote_state;
+    bool wrote_state, wrote_late; /* late: a step behind undo_end did */
     uint32_t undo_end; /* steps whose writes can be taken back (undo.c); 0: none need be */
     void *undo;        /* what they wrote over, in this run; or NULL */
     size_t undo_bytes;

@@ -108,8 +108,10 @@ static bool begin_step(const sn_walk *w) {
     if (s->executor->gpu && s->status == SNUG_OK)
         begin_there(w);
     const bool go = s->status == SNUG_OK;
-    if (go && s->bound[w->step].writes_state)
+    if (go && s->bound[w->step].writes_state) {
         s->wrote_state = true;
+        s->wrote_late = s->wrote_late || w->step >= s->undo_end;
+    }
     unlock(w);
     return go;
 }
@@ -421,7 +423,7 @@ static snug_status run_session(sn_session *s, snug_error *err) {
     if (x->options.poison_set && x->options.poison >= 0)
         poison_arenas(x);
     s->n_done = 0;
-    s->wrote_state = false;
+    s->wrote_state = s->wrote_late = false;
     sn_undo_begin(s);
     memset(s->done, 0, s->plan->n_steps * sizeof *s->done);
     if (x->gpu) {

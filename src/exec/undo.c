@@ -66,10 +66,12 @@ void sn_undo_begin(sn_session *s) {
         each_write(s, s->undo, s->undo_bytes, false);
 }
 
+/* Another lane may be further than the step that failed, at a write that was not copied. */
 bool sn_undo_restore(sn_session *s) {
-    if (s->undo && s->failed_step < s->undo_end)
+    const bool can = s->undo && s->failed_step < s->undo_end && !s->wrote_late;
+    if (can)
         each_write(s, s->undo, s->undo_bytes, true);
-    return s->undo && s->failed_step < s->undo_end;
+    return can;
 }
 
 void sn_undo_clear(sn_session *s) {
