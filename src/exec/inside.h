@@ -154,8 +154,8 @@ struct sn_session {
     bool (*interrupt)(void *ctx);
     void *interrupt_ctx;
     /* run */
-    uint64_t n_done; /* executions over */
-    uint64_t *done;  /* executions over, by step */
+    uint64_t n_done;              /* executions over */
+    uint64_t *done;               /* executions over, by step */
     bool wrote_state, wrote_late; /* late: a step behind undo_end did */
     uint32_t undo_end; /* steps whose writes can be taken back (undo.c); 0: none need be */
     void *undo;        /* what they wrote over, in this run; or NULL */

@@ -498,19 +498,17 @@ static PyObject *set_spill(PyObject *self, PyObject *o) {
     Py_RETURN_NONE;
 }
 
-/* A row of the ledger with its owner's name: that of a block is lent until the block goes, which
- * making objects may bring about (make_way, finalizers). */
+/* With the owner's name: a block lends its own until it goes, as it may while objects are made. */
 typedef struct {
     snug_memory_row row;
     char owner[96];
 } memory_row;
-
 enum { MAX_ROWS = 256 };
 
 static size_t copy_rows(memory_row *out) {
     snug_memory_row rows[MAX_ROWS];
-    const size_t all = snug_engine_memory(py.engine, rows, MAX_ROWS);
-    const size_t n = all < MAX_ROWS ? all : MAX_ROWS;
+    size_t n = snug_engine_memory(py.engine, rows, MAX_ROWS);
+    n = n < MAX_ROWS ? n : MAX_ROWS;
     for (size_t i = 0; i < n; i++) {
         out[i].row = rows[i];
         snprintf(out[i].owner, sizeof out[i].owner, "%s", rows[i].owner);
@@ -531,9 +529,9 @@ static PyObject *memory_rows(PyObject *self, PyObject *none) {
     const size_t n = copy_rows(rows);
     PyObject *list = PyList_New(0);
     for (size_t i = 0; list && i < n; i++) {
-        const snug_memory_row *r = &rows[i].row;
-        PyObject *row = Py_BuildValue("(ssnn)", r->category, rows[i].owner, (Py_ssize_t)r->bytes,
-                                      (Py_ssize_t)r->peak_bytes);
+        PyObject *row =
+            Py_BuildValue("(ssnn)", rows[i].row.category, rows[i].owner,
+                          (Py_ssize_t)rows[i].row.bytes, (Py_ssize_t)rows[i].row.peak_bytes);
         if (!row || PyList_Append(list, row) < 0)
             Py_CLEAR(list);
         Py_XDECREF(row);
