@@ -4,11 +4,11 @@
  * 1. A message names the path, the offset where there is one, the system's reason and one remedy.
  * 2. A file appears under its name only when complete: it is written under a name of its own beside
  *    PATH ("PATH.0123456789abcdef.tmp", made by nobody else: O_EXCL), synced, then renamed; then
- * its folder is synced, so that the new name lasts. Two writers of one PATH never share a file: the
- *    last to finish wins whole. Where PATH is a link, this happens where it leads to. A device or a
- *    pipe is written to and stays.
+ *    its folder is synced, so that the new name lasts. Two writers of one PATH never share a file:
+ *    the last to finish wins whole. Where PATH is a link, this happens where it leads to. A device
+ *    or a pipe is written to and stays.
  * 3. A failed create or commit leaves no file behind, what was at PATH untouched, and *f closed.
- * Only where the folder's sync failed does the new file lie there, whole. */
+ *    Only where the folder's sync failed does the new file lie there, whole. */
 #include "base/file.h"
 
 #include "base/leftovers.h"

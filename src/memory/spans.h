@@ -4,9 +4,8 @@
  *
  *     sn_spans s = {.engine = e, .n_content = 1, .record_bytes = sizeof(record)};
  *     sn_spans_append(&s, 4096, &nothing, err);           // [0, 4096)
- *     sn_spans_cut(&s, start, end, &first, &stop, err);   // first .. stop-1 are exactly these
- * bytes sn_spans_merge(&s, first, stop);                    // now one, with the record of the
- * first
+ *     sn_spans_cut(&s, start, end, &first, &stop, err);   // first .. stop-1: exactly these
+ *     sn_spans_merge(&s, first, stop);                    // one, with the record of the first
  *
  * A number that changes by the same in each iteration is known from two of them: the first and the
  * last of the run. What is before, behind or equal to another one in both is so in all between. A
