@@ -6,6 +6,7 @@
  * 3. An element that fails to be put stays the caller's. */
 #include "data/store.h"
 
+#include "base/bytes.h"
 #include "base/size.h"
 #include "data/log.h"
 #include "data/packed.h"
@@ -13,6 +14,9 @@
 
 #include <stdio.h>
 #include <string.h>
+
+/* Of elements whose sizes differ, what is added for those that are not known yet. */
+#define DIFFER_PART 8
 
 /* A resident element: its parts, without the room that a snug_element has for others. */
 typedef struct {
@@ -33,7 +37,7 @@ struct sn_store {
     slot *slots;
     size_t n, cap;
     size_t limit_bytes; /* of all stores in memory; 0: none */
-    size_t resident_bytes, n_resident;
+    size_t resident_bytes, n_resident, largest_bytes;
     sn_log *log;
     unsigned char *buffer; /* of one record */
     size_t buffer_cap;
@@ -106,21 +110,44 @@ static snug_status keep(sn_store *s, slot *at, snug_element *e, size_t counted, 
 }
 
 /* --- in the file ------------------------------------------------------------------------------ */
+/* Of what is counted: all elements, where their number is known, or else twice as many as the n of
+ * so many bytes. Sizes that differ may do so further on. */
+static size_t wanted(const sn_store *s, size_t n, size_t now) {
+    const size_t all = s->plan.n_elements > 0 ? (size_t)s->plan.n_elements : 2 * n;
+    const size_t each = (now + n - 1) / n;
+    size_t bytes;
+    if (!sn_size_mul(each, all > n ? all : n, &bytes) ||
+        (now != n * s->largest_bytes && !sn_size_add(bytes, bytes / DIFFER_PART, &bytes)))
+        return SIZE_MAX;
+    return bytes;
+}
+
+/* "; a budget of 200 MiB would do" for so many bytes in it. */
+static void print_enough(const sn_store *s, size_t bytes, char *text, size_t size) {
+    char enough[32];
+    const size_t budget = sn_pool_store_budget(s->engine, bytes - s->resident_bytes);
+    if (budget > 0)
+        snprintf(text, size, "; a budget of %s would do%s",
+                 sn_bytes_print_up(budget, enough, sizeof enough),
+                 s->plan.n_elements > 0 ? "" : " for twice as many");
+}
+
 static snug_status fail_limit(const sn_store *s, size_t counted, snug_error *err) {
-    const size_t n = s->n_resident + 1, sum = s->resident_bytes + counted;
-    char have[32], all[32], whole[64] = "";
-    if (s->plan.n_elements > 0 && (size_t)s->plan.n_elements > n)
+    const size_t n = s->n_resident + 1, bytes = wanted(s, n, s->resident_bytes + counted);
+    char have[32], all[32], whole[64] = "", enough[64] = "";
+    if (s->plan.n_elements > 0 && (size_t)s->plan.n_elements > n) {
         snprintf(whole, sizeof whole, "; all %lld would take about ",
                  (long long)s->plan.n_elements);
-    if (whole[0])
-        snug_bytes_print(sum / n * (size_t)s->plan.n_elements, whole + strlen(whole),
-                         sizeof whole - strlen(whole));
+        snug_bytes_print(bytes, whole + strlen(whole), sizeof whole - strlen(whole));
+    }
+    print_enough(s, bytes, enough, sizeof enough);
     return sn_fail(err, SNUG_E_BUDGET,
                    "%s holds %zu elements, %s of the %s that it may; the next of %zu bytes does "
-                   "not fit%s: give a folder to spill to, a smaller buffer or a larger budget",
+                   "not fit%s%s; or give a folder to spill to or a smaller buffer",
                    s->plan.what, s->n_resident,
                    snug_bytes_print(s->resident_bytes, have, sizeof have),
-                   snug_bytes_print(s->limit_bytes, all, sizeof all), counted, whole);
+                   snug_bytes_print(s->limit_bytes, all, sizeof all), counted, whole,
+                   enough[0] ? enough : "; a larger budget would do");
 }
 
 static snug_status spill(sn_store *s, slot *at, snug_element *e, snug_error *err) {
@@ -142,6 +169,16 @@ static snug_status read_back(sn_store *s, const slot *at, snug_element *out, snu
     return sn_packed_read(s->engine, s->buffer, at->bytes, out, err);
 }
 
+/* What nothing else takes may be asked for beyond the share that there was when the store was made:
+ * others may have taken theirs by then, and elements that lie in two stores are there once. */
+static bool may_keep(sn_store *s, size_t counted) {
+    if (sn_pool_may_keep(s->engine, counted, s->limit_bytes))
+        return true;
+    if (!s->plan.folder)
+        s->limit_bytes = sn_pool_more_store(s->engine, s->limit_bytes, counted);
+    return sn_pool_may_keep(s->engine, counted, s->limit_bytes);
+}
+
 /* --- slots ------------------------------------------------------------------------------------ */
 snug_status sn_store_put(sn_store *s, size_t slot_number, snug_element *e, snug_error *err) {
     const size_t old = s->cap;
@@ -154,7 +191,9 @@ snug_status sn_store_put(sn_store *s, size_t slot_number, snug_element *e, snug_
     slot *at = &s->slots[slot_number];
     const size_t own = (size_t)sn_element_bytes(e);
     const size_t counted = item_bytes(e->n) + (own > 0 ? sn_pool_rounded(own) : 0);
-    if (sn_pool_may_keep(s->engine, counted, s->limit_bytes))
+    if (counted > s->largest_bytes)
+        s->largest_bytes = counted;
+    if (may_keep(s, counted))
         return keep(s, at, e, counted, err);
     return s->plan.folder ? spill(s, at, e, err) : fail_limit(s, counted, err);
 }

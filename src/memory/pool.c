@@ -18,6 +18,8 @@
 #define SLACK_BYTES ((size_t)4 << 20)
 /* What stores without a file leave to the stages around them. */
 #define OTHERS_PART 8
+/* By how much the room of equal runs may differ. */
+#define RUNS_BYTES ((size_t)1 << 20)
 
 /* Powers of two, and classes between two of them. */
 #define FIRST_LOG 12
@@ -241,16 +243,47 @@ void sn_pool_set_store(snug_engine *e, size_t bytes) {
     e->pool.store_bytes = bytes;
 }
 
+static bool goes_by_room(const sn_pool *p) {
+    return p->store_bytes == SIZE_MAX || (p->limit == 0 && p->store_bytes == 0);
+}
+
 size_t sn_pool_store(snug_engine *e, bool spills) {
-    const size_t limit = e->pool.limit;
-    const bool by_room = limit == 0 || e->pool.store_bytes == SIZE_MAX;
-    if (e->pool.store_bytes > 0 && e->pool.store_bytes < SIZE_MAX)
-        return e->pool.store_bytes;
-    const size_t room = by_room ? snug_room(e) : limit;
+    const sn_pool *p = &e->pool;
+    const bool by_room = p->limit == 0 || p->store_bytes == SIZE_MAX;
+    if (p->store_bytes > 0 && p->store_bytes < SIZE_MAX)
+        return p->store_bytes;
+    const size_t room = by_room ? snug_room(e) : p->limit;
     if (room == SIZE_MAX)
         return 0;
-    const size_t share = spills ? room / OTHERS_PART * 3 : room - room / OTHERS_PART;
+    const size_t kept = by_room && !spills ? p->kept_bytes : 0; /* which the room lacks */
+    const size_t share = spills ? room / OTHERS_PART * 3 : kept + room - room / OTHERS_PART;
     return share > 0 ? share : 1;
+}
+
+size_t sn_pool_more_store(snug_engine *e, size_t share, size_t bytes) {
+    const size_t kept = e->pool.kept_bytes;
+    if (e->process_budget_bytes == 0 || !goes_by_room(&e->pool))
+        return share;
+    const size_t room = snug_room(e), others = (kept + room) / (2 * OTHERS_PART);
+    if (room < others || room - others < bytes)
+        return share;
+    const size_t part = (room - others) / 2; /* to be looked at a few times only */
+    return kept + (part > bytes ? part : bytes);
+}
+
+size_t sn_pool_store_budget(snug_engine *e, size_t more) {
+    const size_t kept = e->pool.kept_bytes, budget = e->process_budget_bytes;
+    size_t need, enough;
+    if (budget == 0 || !goes_by_room(&e->pool))
+        return 0;
+    /* Others' part of it, page tables, and what runs differ by. */
+    const size_t room = snug_room(e);
+    if (!sn_size_add(more, kept, &need) ||
+        !sn_size_add(more, need / (OTHERS_PART - 1) + more / 256 + RUNS_BYTES, &need) ||
+        !sn_size_add(budget, need > room ? need - room : 0, &enough) ||
+        !sn_size_align(enough, 4096, &enough))
+        return SIZE_MAX;
+    return enough;
 }
 
 bool sn_pool_may_keep(const snug_engine *e, size_t bytes, size_t share) {

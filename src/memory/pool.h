@@ -52,6 +52,12 @@ void sn_pool_keep(snug_engine *e, int64_t bytes, int n);
 size_t sn_pool_kept(const snug_engine *e, size_t *n);
 void sn_pool_set_store(snug_engine *e, size_t bytes); /* SIZE_MAX: by the room there is */
 size_t sn_pool_store(snug_engine *e, bool spills);
+/* The share of a store without a file that has reached it: more, where it goes by room and there is
+ * room now for `bytes` more and for others; or the same. */
+size_t sn_pool_more_store(snug_engine *e, size_t share, size_t bytes);
+/* A budget with which stores may keep so many bytes more than now; 0: what they may keep does not
+ * follow from the budget alone. */
+size_t sn_pool_store_budget(snug_engine *e, size_t more);
 /* Whether an element of so many bytes, which is there, may stay: within that share, and so that
  * others have room for their work. */
 bool sn_pool_may_keep(const snug_engine *e, size_t bytes, size_t share);

@@ -131,6 +131,7 @@ class Spill(Held):
             self.assertEqual(code, 1, err)
             self.assertIn(what, err)
             self.assertIn("give a folder to spill to", err)
+            self.assertEqual(self.run_within(number_in(err), data + stage + count)[:2], (0, f"6000 {3000 * 2999 / 2 * 2}\n"), err)
             with tempfile.TemporaryDirectory(dir=os.path.dirname(CAGE)) as folder:      # a disk, where others may be memory
                 code, out, err = self.run_within(72 * MIB, data + stage + count, "--spill", folder)
             self.assertEqual((code, out), (0, f"6000 {3000 * 2999 / 2 * 2}\n"), err)
