@@ -114,8 +114,8 @@ SNUG_API void snug_recorder_tell(snug_recorder *r, snug_recorder_info *out);
 SNUG_API void snug_recorder_trim(snug_recorder *r);
 /* What plans leave of the budget from now on: bytes for what the caller will make beside them, and
  * room for n more plans like the next one, each of which takes its part of that when it is made;
- * -1: as many as were left. */
-SNUG_API void snug_recorder_reserve(snug_recorder *r, size_t bytes, int n_plans);
+ * -1: as many as were left. Gives the bytes of before. */
+SNUG_API size_t snug_recorder_reserve(snug_recorder *r, size_t bytes, int n_plans);
 /* Of an optimizer that has not been used yet: so many slots of each variable's size are to come.
  * While a tape records, plans leave room for them; 0 from the first update on. */
 SNUG_API void snug_recorder_expect(snug_recorder *r, int n_slots);

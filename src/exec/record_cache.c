@@ -579,12 +579,14 @@ bool sn_cache_has(snug_recorder *r, const sn_recording *rec, bool on_card, size_
     return has;
 }
 
-void snug_recorder_reserve(snug_recorder *r, size_t bytes, int n_plans) {
+size_t snug_recorder_reserve(snug_recorder *r, size_t bytes, int n_plans) {
     if (!r)
-        return;
+        return 0;
+    const size_t before = r->reserve_bytes;
     r->reserve_bytes = bytes;
     if (n_plans >= 0)
         r->plans_to_come = n_plans > 0 && n_plans < INT_MAX ? n_plans + 1 : 0;
+    return before;
 }
 
 void snug_recorder_expect(snug_recorder *r, int n_slots) {

@@ -488,6 +488,11 @@ static snug_status settle(snug_tensor *t, sn_storage **in, size_t *offset, snug_
     return SNUG_OK;
 }
 
+/* Whether each of its numbers can be made without the others. */
+static bool is_open_recipe(const snug_tensor *t) {
+    return t->state == SN_RECIPE && t->recipe.kind <= SN_RECIPE_TRUNCATED;
+}
+
 snug_status snug_tensor_read(snug_tensor *t, void *to, size_t bytes, snug_error *err) {
     SNUG_NEEDS(err, t);
     sn_storage *in;
@@ -495,13 +500,12 @@ snug_status snug_tensor_read(snug_tensor *t, void *to, size_t bytes, snug_error 
     SNUG_TRY(snug_type_bytes(&t->type, &have, err));
     if (bytes != have)
         return sn_fail(err, SNUG_E_INVALID, "a tensor of %zu bytes is read into %zu", have, bytes);
-    SNUG_TRY(settle(t, &in, &offset, err));
+    const snug_status status = settle(t, &in, &offset, err);
+    if (status == SNUG_E_BUDGET && is_open_recipe(t)) /* no room for bytes of its own */
+        return fill(t->r->engine, &t->recipe, &t->type, to, err);
+    if (status != SNUG_OK)
+        return status;
     return sn_storage_read(t->r, in, offset, to, bytes, err);
-}
-
-/* Whether each of its numbers can be made without the others. */
-static bool is_open_recipe(const snug_tensor *t) {
-    return t->state == SN_RECIPE && t->recipe.kind <= SN_RECIPE_TRUNCATED;
 }
 
 snug_status snug_tensor_read_part(snug_tensor *t, int64_t first, int64_t n, void *to,

@@ -97,6 +97,11 @@ static int of_tensor(snug_tensor *t, int dtype, snug_datum *out) {
                      dtype == PY_TEXT ? "string" : py_dtype_word((snug_dtype)dtype));
         return -1;
     }
+    size_t bytes;
+    if (snug_type_bytes(type, &bytes, &err) != SNUG_OK)
+        return failed(&err);
+    if (py_settle(t, bytes) < 0)
+        return -1;
     if (snug_datum_create(py.engine, type, out, &err) != SNUG_OK)
         return failed(&err);
     if (py_read(t, out->data, out->bytes) == 0)

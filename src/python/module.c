@@ -458,7 +458,7 @@ static PyObject *reserve(PyObject *self, PyObject *args) {
     int n_plans;
     if (!PyArg_ParseTuple(args, "ni", &bytes, &n_plans) || py_enter() < 0)
         return NULL;
-    snug_recorder_reserve(py.recorder, (size_t)bytes, n_plans);
+    (void)snug_recorder_reserve(py.recorder, (size_t)bytes, n_plans);
     Py_RETURN_NONE;
 }
 

@@ -148,6 +148,7 @@ snug_tensor *py_convert_list(PyObject *o, int dtype, py_wish wish);
 PyObject *py_tensor_new(snug_tensor *t); /* takes the hold, also on failure */
 PyObject *py_numpy(snug_tensor *t);
 PyObject *py_empty_array(const snug_type *type);
+int py_settle(snug_tensor *t, size_t bytes);
 int py_read(snug_tensor *t, void *to, size_t bytes); /* Peek in a trace */
 PyObject *py_read_part(PyObject *module, PyObject *args);
 extern PyType_Slot py_number_slots[];

@@ -71,6 +71,27 @@ int py_read(snug_tensor *t, void *to, size_t bytes) {
     return 0;
 }
 
+/* What is recorded runs before a copy of so many bytes is made, and leaves room for it: a refusal
+ * names a budget for both. */
+int py_settle(snug_tensor *t, size_t bytes) {
+    enum { LARGE = 1 << 20 };
+    snug_error err;
+    char nothing;
+    if (py_enter() < 0)
+        return -1;
+    if (bytes < LARGE || snug_budget_bytes(py.engine) == 0 || has_no_value(t) ||
+        snug_tensor_is_ready(t))
+        return 0;
+    const size_t before = snug_recorder_reserve(py.recorder, 0, -1);
+    (void)snug_recorder_reserve(py.recorder, before + bytes + LARGE, -1);
+    const snug_status status = snug_tensor_read_part(t, 0, 0, &nothing, &err);
+    (void)snug_recorder_reserve(py.recorder, before, -1);
+    if (status == SNUG_OK)
+        return 0;
+    py_raise(&err);
+    return -1;
+}
+
 PyObject *py_empty_array(const snug_type *type) {
     PyObject *numpy = PyImport_ImportModule("numpy");
     PyObject *dtype =
@@ -96,6 +117,30 @@ static snug_tensor *as_float32(snug_tensor *t) {
                    2);
 }
 
+/* An array for a tensor, which is computed then. */
+static PyObject *array_for(snug_tensor *t, const snug_type *type) {
+    size_t bytes;
+    snug_error err;
+    if (snug_type_bytes(type, &bytes, &err) != SNUG_OK) {
+        py_raise(&err);
+        return NULL;
+    }
+    PyObject *code = PyImport_ImportModule("numpy"); /* before room is measured */
+    Py_XDECREF(code);
+    if (!code || py_settle(t, bytes) < 0)
+        return NULL;
+    PyObject *array = py_empty_array(type);
+    if (!array && PyErr_ExceptionMatches(PyExc_MemoryError)) { /* NumPy's own class of it */
+        char said[512];
+        PyErr_Clear();
+        return py_error("ResourceExhaustedError", "%s",
+                        py_refusal(said, sizeof said) ? said
+                                                      : "there is no memory for an array of this "
+                                                        "tensor's shape; look at a part");
+    }
+    return array;
+}
+
 /* A writable copy; NumPy's scalar for a scalar. bfloat16, which NumPy has not, as float32. */
 PyObject *py_numpy(snug_tensor *t) {
     const snug_type *type = snug_tensor_type(t);
@@ -105,16 +150,8 @@ PyObject *py_numpy(snug_tensor *t) {
         py_drop(wide);
         return array;
     }
-    PyObject *array = py_empty_array(type);
+    PyObject *array = array_for(t, type);
     Py_buffer b;
-    if (!array && PyErr_ExceptionMatches(PyExc_MemoryError)) { /* NumPy's own class of it */
-        char said[512];
-        PyErr_Clear();
-        return py_error("ResourceExhaustedError", "%s",
-                        py_refusal(said, sizeof said) ? said
-                                                      : "there is no memory for an array of this "
-                                                        "tensor's shape; look at a part");
-    }
     if (!array || PyObject_GetBuffer(array, &b, PyBUF_WRITABLE | PyBUF_FORMAT | PyBUF_ND) < 0) {
         Py_XDECREF(array);
         return NULL;

@@ -84,6 +84,17 @@ class Bytes(Held):
                      "tf.data.Dataset.from_tensor_slices(tf.random.normal((12000, 12000)))"):
             self.refused(96 * MIB, TF + text)
 
+    def test_the_number_named_first_suffices_for_tensor_and_array(self):
+        """What is recorded and its copy are judged together; what can be made number by number needs no bytes of its own."""
+        for text, most in (("tf.zeros((4000, 4000)).numpy()", 115), ("(tf.random.normal((4000, 4000)) * 2).numpy()", 175),
+                           ("tf.data.Dataset.from_tensor_slices(tf.random.normal((4000, 4000)))", 116)):
+            code, _, err = self.run_within(72 * MIB, TF + text)
+            self.assertEqual(code, 1, err)
+            enough = number_in(err)
+            self.assertLess(enough, most * MIB, text)
+            code, _, err = self.run_within(enough, TF + text)
+            self.assertEqual(code, 0, text + err)
+
     def test_printing_makes_only_what_is_printed(self):
         code, out, err = self.run_within(96 * MIB, TF + "x = tf.random.normal((12000, 12000))\nprint(x)\nprint(repr(x)[:40])\n"
                                          "tf.print(tf.ones((12000, 12000)))\n")
