@@ -42,6 +42,7 @@ class Held(unittest.TestCase):
         self.assertFalse(told["killed"], text)
         self.assertEqual(told["signal"], 0, done.stderr)
         self.assertLessEqual(told["counted_peak_bytes"], budget, text + done.stderr)
+        self.counted = told["counted_peak_bytes"]
         return done.returncode, done.stdout, done.stderr
 
     def refused(self, budget, text, error="ResourceExhaustedError"):
@@ -170,6 +171,18 @@ print("done")
 """
 
 
+LARGE_BATCH = """
+import numpy as np, tensorflow as tf
+from tensorflow import keras
+L = keras.layers
+m = keras.Sequential([keras.Input((256,)), L.Dense(64, activation="relu"), L.Dense(10)])
+m.compile("adam", keras.losses.SparseCategoricalCrossentropy(from_logits=True))
+x, y = np.ones((20000, 256), "%s"), np.zeros(20000, "i4")
+m.fit(x, y, batch_size=8192, epochs=2, verbose=0)
+print("done")
+"""
+
+
 class Fit(Held):
     def told(self, budget, text):
         code, _, err = self.run_within(budget, text)
@@ -183,6 +196,19 @@ class Fit(Held):
                      PICTURES % ("keras.callbacks.ModelCheckpoint('m.keras'), " + early)):
             code, out, err = self.run_within(self.told(50 * MIB, text), text)
             self.assertEqual((code, out), (0, "done\n"), text + err)
+
+    def test_the_number_for_a_large_batch_is_what_it_takes(self):
+        """Rows of arrays are cut when the batch before them has gone: no second one is booked."""
+        for kind in ("f4", "f8") if FULL else ("f8",):
+            text, enough, code = LARGE_BATCH % kind, (72 if kind == "f4" else 108) * MIB, 1
+            for _ in range(4):      # the arrays, a batch, the step
+                code, out, err = self.run_within(enough, text)
+                if code == 0:
+                    break
+                enough = number_in(err)
+            self.assertEqual((code, out), (0, "done\n"), err)
+            self.assertGreater(self.counted, .95 * enough)
+            self.assertEqual(self.run_within(int(enough * 1.02) // 4096 * 4096, text)[:2], (0, "done\n"))
 
     def test_callbacks_that_save_need_little_more(self):
         self.assertEqual(self.run_within(130 * MIB, FIT % (6000, ""))[0], 0)

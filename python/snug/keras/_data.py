@@ -186,6 +186,11 @@ def ahead(batches, steps):
         now, n = after, n + 1
 
 
+def makes_ahead(batches):
+    """Whether a batch may be there before the one before it has gone: rows of arrays are cut when they are needed."""
+    return isinstance(batches, Stream) or _C.device() is not None
+
+
 class Stream:
     """What an iterable gives, batch by batch: x, (x, y) or (x, y, weights)."""
 

@@ -350,14 +350,14 @@ _LOOPS = 2                  # plans of what is read between the steps: metrics, 
 
 
 def _leave_room(batch, batches, validates, runner, room):
-    """Before the first step is planned: it leaves room for the batch that is made while another one waits to be dropped, for what
+    """Before the first step is planned: it leaves room for a batch that others make while another one waits to be dropped, for what
     callbacks that save have in memory, and for the plans of a remainder and of validation. So the budget that a refusal names
     suffices for the whole of fit. Gives what is to be left once callbacks have booked what they keep."""
     from snug._files import PIECE
     from snug.keras import callbacks as kc
     rows = getattr(batches, "rows", 0)
     plans = _LOOPS + (2 if validates else 0) + (1 if not rows or rows % batches.batch else 0)
-    left = _data.size(batch) + (2 * PIECE if runner.to_book() else 0)
+    left = (_data.size(batch) if _data.makes_ahead(batches) else 0) + (2 * PIECE if runner.to_book() else 0)
     if any(isinstance(c, (kc.ModelCheckpoint, kc.BackupAndRestore)) for c in runner.callbacks):
         from snug.keras import _hdf5, _saving, _serial      # noqa: F401: code comes before room is measured
         import tempfile                                     # noqa: F401
