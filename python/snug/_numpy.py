@@ -112,8 +112,11 @@ class _Capsule:
     def __init__(self, capsule):
         self.capsule = capsule
 
-    @default_only("stream max_version dl_device copy", "__dlpack__")
+    @default_only("stream copy", "__dlpack__")
     def __dlpack__(self, *, stream=None, max_version=None, dl_device=None, copy=None):
+        """The capsule, whatever version is asked for at most: those that know a later one read the first."""
+        if dl_device not in (None, (1, 0)):
+            raise BufferError(f"the capsule lies on the processor (1, 0), and not on {dl_device}")
         return self.capsule
 
     def __dlpack_device__(self):

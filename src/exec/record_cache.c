@@ -173,8 +173,9 @@ void sn_cache_keep(snug_recorder *r, const sn_entry *only) {
     }
 }
 
-bool sn_cache_leave_card(snug_recorder *r) {
+bool sn_cache_leave_card(snug_recorder *r, sn_entry **found) {
     const size_t before = r->n_entries;
+    *found = NULL;
     sn_cache_keep(r, NULL);
     if (r->n_entries == before)
         return false;

@@ -343,11 +343,6 @@ static bool has_storage(const void *ctx, const sn_storage *s) {
     return false;
 }
 
-static bool leave_card(run *u) {
-    u->entry = NULL;
-    return sn_cache_leave_card(u->r);
-}
-
 /* And all large ones where there is no plan without. */
 static snug_status find_way(run *u, snug_error *err) {
     snug_error first;
@@ -362,7 +357,7 @@ static snug_status find_way(run *u, snug_error *err) {
     snug_status status = bring_and_find(u, &first);
     if (status == SNUG_E_BUDGET && sn_card_drop_doubles(u->r, has_storage, u))
         status = bring_and_find(u, &first);
-    if (status == SNUG_E_BUDGET && leave_card(u))
+    if (status == SNUG_E_BUDGET && sn_cache_leave_card(u->r, &u->entry))
         status = bring_and_find(u, &first);
     if (status == SNUG_E_BUDGET && take_back(u, NULL) == SNUG_OK && set_feeds(u, true) > 0)
         return bring_and_find(u, err);

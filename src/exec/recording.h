@@ -565,8 +565,8 @@ void sn_cache_clear(snug_recorder *r);
 void sn_cache_drop(snug_recorder *r, sn_entry *entry);
 /* Other plans of the card go. */
 void sn_cache_keep(snug_recorder *r, const sn_entry *only);
-/* All of them, with what they have there (arenas, parameters, captured runs): room for another one.
- * Whether there was any. */
-bool sn_cache_leave_card(snug_recorder *r);
+/* All of them, *found too, with what they have there (arenas, parameters, captured runs): room for
+ * another one. Whether there was any. */
+bool sn_cache_leave_card(snug_recorder *r, sn_entry **found);
 
 #endif

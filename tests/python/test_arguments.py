@@ -313,6 +313,15 @@ class Foreign(unittest.TestCase):
         model.fit(*args, batch_size=4, shuffle=kwargs.pop("shuffle", False), verbose=0, **kwargs)
         return model.rows
 
+    def test_capsules_are_given_to_whoever_knows_later_versions(self):
+        from snug import _numpy
+        capsule = _numpy.to_dlpack(tf.constant([1.0, 2.0]))
+        held = _numpy._Capsule(capsule)
+        self.assertIs(held.__dlpack__(max_version=(1, 0), dl_device=None, copy=None), capsule)
+        self.assertIs(held.__dlpack__(dl_device=(1, 0)), capsule)
+        with self.assertRaisesRegex(BufferError, "processor"):
+            held.__dlpack__(dl_device=(2, 0))
+
     def test_columns_go_by_position(self):
         a, y = self.columns()
         want = [[12.0], [10.0], [13.0], [11.0]], [[2.0], [0.0], [3.0], [1.0]]
