@@ -118,6 +118,7 @@ SNUG_CHECKED snug_status sn_executor_prepare(sn_executor *x, snug_error *err);
 /* What other executors of the engine would give where it has no room; between use and unuse the
  * arenas of this one are not theirs to take. */
 size_t sn_executor_others(const sn_executor *x);
+bool sn_executor_take_others(const sn_executor *x); /* they give it; false: there was nothing */
 void sn_executor_use(sn_executor *x);
 void sn_executor_unuse(sn_executor *x);
 /* Whether no prepare is needed before a use; what is there stays until then: it is taken by the

@@ -29,6 +29,10 @@ size_t sn_executor_others(const sn_executor *x) {
     return x->gpu ? 0 : sn_idle_bytes(x->engine, &x->idle);
 }
 
+bool sn_executor_take_others(const sn_executor *x) {
+    return !x->gpu && sn_idle_give(x->engine, &x->idle);
+}
+
 static void count_users(sn_executor *x, int users) {
     if (x->options.gives)
         sn_idle_use(x->engine, &x->idle, users);

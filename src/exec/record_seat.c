@@ -199,6 +199,7 @@ int snug_recorder_leave(snug_recorder *r, uint64_t thread) {
 void sn_seat_clear(snug_recorder *r) {
     if (r->seat)
         stand_up(r);
+    r->main = r->now = NULL; /* theirs go: tapes that stop have no recording to end in */
     while (r->seats) {
         sn_seat *s = r->seats;
         r->seats = s->next;
@@ -206,7 +207,6 @@ void sn_seat_clear(snug_recorder *r) {
         free_seat(r, s);
     }
     r->seat = NULL;
-    r->main = r->now = NULL;
     r->given = NULL;
     r->n_given = r->cap_given = 0;
     r->taken = NULL;

@@ -460,6 +460,19 @@ snug_status sn_model_peak(const snug_model *m, size_t *out, snug_error *err) {
     return SNUG_OK;
 }
 
+bool sn_model_take_idle(const snug_model *m) {
+    return !sn_gpu_of(m->target) &&
+           (m->executor ? sn_executor_take_others(m->executor) : sn_idle_give(m->engine, NULL));
+}
+
+/* Arenas of other models and recorders stay where there is room for them, too. */
+static size_t idle_beside(const snug_model *m, size_t taken) {
+    const size_t idle =
+        m->executor ? sn_executor_others(m->executor) : sn_idle_bytes(m->engine, NULL);
+    const size_t budget = snug_budget_bytes(m->engine);
+    return budget == 0 || (taken <= budget && idle <= budget - taken) ? idle : 0;
+}
+
 snug_status sn_model_expect(const snug_model *m, size_t *out, snug_error *err) {
     size_t state, arena = 0, books = books_of(m);
     sn_process_need need = {.map_bytes = 0};
@@ -479,6 +492,7 @@ snug_status sn_model_expect(const snug_model *m, size_t *out, snug_error *err) {
     need.map_bytes = state + arena;
     SNUG_TRY(sn_process_book(m->engine, &need, &booking, err));
     *out = booking.predicted_bytes + books + state + arena;
+    *out += idle_beside(m, *out);
     return SNUG_OK;
 }
 

@@ -264,7 +264,13 @@ snug_status sn_model_step_weighted(snug_model *m, sn_step_mode mode, int64_t bat
                        SN_MODEL_MAX_STEPS);
     sn_model_step s = {.mode = mode, .batch = batch, .weighting = *weighting};
     m->has_told = false;
-    const snug_status status = make_step(m, &s, err);
+    snug_status status = make_step(m, &s, err);
+    if (status == SNUG_E_BUDGET && sn_model_take_idle(m)) {
+        clear_step(&s);
+        s = (sn_model_step){.mode = mode, .batch = batch, .weighting = *weighting};
+        m->has_told = false;
+        status = make_step(m, &s, err);
+    }
     if (status != SNUG_OK) {
         clear_step(&s);
         s = (sn_model_step){.mode = mode, .batch = batch, .weighting = *weighting};
