@@ -13,7 +13,7 @@
 /* From so many weights on a dense layer's gradient is worth not having. */
 #define WIDE_WEIGHTS (INT64_C(1) << 20)
 /* Of a weight while weights are saved: its row, its place in the order, its part of the header. */
-#define SAVED_BYTES 512
+#define SAVED_BYTES 1536
 /* Of a plan without its steps, at most: tables, and the rest of its last block. */
 #define PLAN_BYTES 16384
 /* A remainder of the batch may need more than the whole (its slices do not come out even): a floor
