@@ -47,7 +47,8 @@ SNUG_CHECKED snug_status sn_model_forecast(const snug_model *m, const sn_plan *p
 SNUG_CHECKED snug_status sn_model_check_plan(const snug_model *m, const sn_plan *plan,
                                              size_t budget, snug_error *err);
 
-/* Other models give their idle arenas, where there is no room to plan in. Whether there were any. */
+/* Other models give their idle arenas, where there is no room to plan in. Whether there were
+ * any. */
 bool sn_model_take_idle(const snug_model *m);
 /* The peak to expect of the process with what is on the ledger now. */
 SNUG_CHECKED snug_status sn_model_peak(const snug_model *m, size_t *out, snug_error *err);
