@@ -21,8 +21,11 @@ typedef struct {
 } record_options;
 
 typedef struct {
-    sn_input *in; /* NULL: the next file is to be opened */
-    int64_t n;    /* records of it so far */
+    sn_input *in;    /* NULL: the next file is to be opened */
+    int64_t n;       /* records of it so far */
+    bool has_length; /* of a record whose bytes come next, there was no room for them */
+    uint64_t length;
+    snug_error lost; /* a part of a line was read and is gone: said again at each call */
 } record_cursor;
 
 static const snug_type one_text = {.dtype = SNUG_OPAQUE, .rank = 0};
@@ -83,23 +86,32 @@ static snug_status read_body(record_cursor *r, char *room, size_t n, snug_error 
     return sum == sn_crc32c_masked(room, n) ? SNUG_OK : bad_sum(r, at, "bytes", err);
 }
 
+/* r->length: of the next record, which may have been read already. */
+static snug_status find_length(record_cursor *r, bool *end, snug_error *err) {
+    *end = false;
+    if (!r->has_length)
+        SNUG_TRY(read_length(r, &r->length, end, err));
+    r->has_length = !*end;
+    return SNUG_OK;
+}
+
 static snug_status next_record(sn_cursor *c, snug_datum *out, bool *end, snug_error *err) {
     record_cursor *r = c->ctx;
-    uint64_t length = 0;
-    SNUG_TRY(read_length(r, &length, end, err));
+    SNUG_TRY(find_length(r, end, err));
     if (*end)
         return SNUG_OK;
+    const size_t length = (size_t)r->length;
     char *room;
-    snug_status status =
-        sn_texts_create(c->stage->engine, &one_text, (size_t)length + 4, out, &room, err);
+    snug_status status = sn_texts_create(c->stage->engine, &one_text, length + 4, out, &room, err);
     if (status != SNUG_OK)
-        return sn_fail_in(err, status, "'%s': record %lld of %llu bytes", sn_input_path(r->in),
-                          (long long)r->n, (unsigned long long)length);
-    status = read_body(r, room, (size_t)length, err);
+        return sn_fail_in(err, status, "'%s': record %lld of %zu bytes", sn_input_path(r->in),
+                          (long long)r->n, length);
+    r->has_length = false;
+    status = read_body(r, room, length, err);
     if (status != SNUG_OK)
         snug_datum_drop(out);
     else
-        *(snug_text *)out->data = (snug_text){room, (size_t)length};
+        *(snug_text *)out->data = (snug_text){room, length};
     return status;
 }
 
@@ -201,24 +213,42 @@ static snug_status open_next(sn_cursor *c, snug_error *err) {
 static void close_file(record_cursor *r) {
     sn_input_close(r->in);
     r->in = NULL;
+    r->has_length = false;
 }
 
 /* One record; *end: the file has no more. */
 typedef snug_status (*record_fn)(sn_cursor *c, snug_datum *out, bool *end, snug_error *err);
 
+/* Behind a damaged record nothing of a file can be trusted: the next file comes. Where there was no
+ * room for a record, it is the next one still; or a part of it is lost, and nothing follows. */
+static void note_failure(record_cursor *r, int64_t at, const snug_error *why) {
+    const bool lacks = why->code == SNUG_E_BUDGET || why->code == SNUG_E_MEMORY;
+    if (lacks && (r->has_length || sn_input_at(r->in) == at))
+        return;
+    if (lacks)
+        r->lost = *why;
+    close_file(r);
+}
+
 /* The next record of the files by `read`. */
 static snug_status read_next(sn_cursor *c, record_fn read, snug_datum *out, snug_error *err) {
     record_cursor *r = c->ctx;
-    for (bool end = true; end;) {
+    snug_error why = r->lost;
+    snug_status status = why.code;
+    for (bool end = true; end && status == SNUG_OK;) {
         if (!r->in)
             SNUG_TRY(open_next(c, err));
-        const snug_status status = read(c, out, &end, err);
-        if (end || status != SNUG_OK) /* behind a damaged record nothing can be trusted */
+        const int64_t at = sn_input_at(r->in);
+        status = read(c, out, &end, &why);
+        if (status != SNUG_OK)
+            note_failure(r, at, &why);
+        else if (end)
             close_file(r);
-        SNUG_TRY(status);
     }
-    r->n++;
-    return SNUG_OK;
+    if (status != SNUG_OK && err)
+        *err = why;
+    r->n += status == SNUG_OK;
+    return status;
 }
 
 static snug_status next_text(sn_cursor *c, snug_element *out, snug_error *err) {
@@ -231,13 +261,13 @@ static snug_status next_text(sn_cursor *c, snug_element *out, snug_error *err) {
 /* Of a plain file the record's head alone is read. */
 static snug_status skip_record(sn_cursor *c, snug_datum *out, bool *end, snug_error *err) {
     record_cursor *r = c->ctx;
-    uint64_t length = 0;
     (void)out;
-    SNUG_TRY(read_length(r, &length, end, err));
+    SNUG_TRY(find_length(r, end, err));
     const size_t left = (size_t)sn_input_left(r->in);
-    if (*end || sn_input_skip(r->in, (int64_t)length + 4))
+    r->has_length = false;
+    if (*end || sn_input_skip(r->in, (int64_t)r->length + 4))
         return SNUG_OK;
-    return cut_short(r, left, (size_t)length + 4, err);
+    return cut_short(r, left, (size_t)r->length + 4, err);
 }
 
 static snug_status seek_text(sn_cursor *c, int64_t n, int64_t *done, snug_error *err) {
