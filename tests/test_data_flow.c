@@ -218,6 +218,29 @@ static void test_choices_say_where_the_next_comes_from(void **state) {
     assert_int_equal(strlen(text), 9); /* two and three, none of the one that weighs nothing */
 }
 
+/* Columns of a table are the parts of an element; whom the next comes from there may be any number
+ * of. */
+static void test_there_may_be_many_datasets(void **state) {
+    enum { MANY = 3000 };
+    snug_engine *e = *state;
+    snug_error err = {0};
+    snug_dataset *d, *all[MANY], *choices;
+    for (int i = 0; i <= SNUG_MAX_PARTS; i++)
+        all[i] = sn_range_of(e, 2);
+    TRY(snug_dataset_zip(all, SNUG_MAX_PARTS, &d, &err));
+    assert_int_equal(snug_dataset_spec(d)->n, 128);
+    assert_int_equal(strlen(sn_stream_text(d)), 2 * (2 + 2 * SNUG_MAX_PARTS - 1) + 1);
+    for (int i = 0; i < SNUG_MAX_PARTS; i++)
+        all[i] = sn_range_of(e, 2);
+    expect_status(snug_dataset_zip(all, SNUG_MAX_PARTS + 1, &d, &err), SNUG_E_INVALID, &err);
+    assert_non_null(strstr(err.text, "129 parts; there may be 128"));
+    for (int i = 0; i < MANY; i++)
+        all[i] = sn_range_of(e, 1);
+    TRY(snug_dataset_range(e, 0, MANY, 1, &choices, &err));
+    TRY(snug_dataset_choose(all, MANY, &(snug_choice){.choices = choices}, &d, &err));
+    assert_int_equal(strlen(sn_stream_text(d)), 2 * MANY - 1);
+}
+
 static snug_dataset *mapped(snug_engine *e, int64_t n, const sn_adder *a, int workers, int ignore) {
     snug_error err = {0};
     const snug_mapper f = sn_adder_mapper(a);
@@ -376,6 +399,7 @@ int main(void) {
         engine_test(test_repeat_goes_again),
         engine_test(test_concatenate_and_zip),
         engine_test(test_choices_say_where_the_next_comes_from),
+        engine_test(test_there_may_be_many_datasets),
         engine_test(test_maps_do_not_depend_on_their_workers),
         engine_test(test_failures_come_in_order_and_the_stream_goes_on),
         engine_test(test_skipped_elements_are_not_mapped),

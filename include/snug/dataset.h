@@ -33,7 +33,7 @@ extern "C" {
 typedef struct snug_dataset snug_dataset;
 typedef struct snug_iterator snug_iterator;
 
-#define SNUG_MAX_PARTS 32
+#define SNUG_MAX_PARTS 128  /* of an element: the columns of a table are one each */
 #define SNUG_AUTOTUNE  (-1) /* depth, threads: measured while it runs */
 #define SNUG_ENDLESS   (-1) /* cardinalities */
 #define SNUG_UNKNOWN   (-2)

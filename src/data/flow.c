@@ -11,6 +11,7 @@
 #include "base/size.h"
 
 #include <inttypes.h>
+#include <limits.h>
 #include <string.h>
 
 static int64_t at_most(int64_t a, int64_t b) {
@@ -649,23 +650,25 @@ static snug_status create_choose(snug_dataset *const *all, int n, const snug_cho
     return SNUG_OK;
 }
 
-enum { MOST_CHOICES = 1024 };
-
 snug_status snug_dataset_choose(snug_dataset *const *d, int n, const snug_choice *o,
                                 snug_dataset **out, snug_error *err) {
-    snug_dataset *all[MOST_CHOICES + 1];
+    void *all = NULL;
     snug_status status = SNUG_OK;
-    if (!all_there(d, n) || !o || !out || n > MOST_CHOICES)
-        status = sn_fail(err, SNUG_E_INVALID,
-                         "choose: an argument is NULL, or there are more than %d datasets",
-                         MOST_CHOICES);
+    if (!all_there(d, n) || !o || !out || n == INT_MAX)
+        status = sn_fail(err, SNUG_E_INVALID, "choose: an argument is NULL");
+    const size_t bytes = status == SNUG_OK ? ((size_t)n + 1) * sizeof *d : 0;
     if (status == SNUG_OK)
         status = check_choice(o, n, err);
+    if (status == SNUG_OK)
+        status = sn_alloc(d[0]->engine, SN_MEM_INPUT, bytes, &all, err);
     if (status != SNUG_OK) {
         snug_dataset_drop(o ? o->choices : NULL);
         return drop_given(d, n, status);
     }
-    memcpy(all, d, (size_t)n * sizeof *all);
-    all[n] = o->choices;
-    return create_choose(all, n, o, out, err);
+    snug_engine *e = d[0]->engine;
+    memcpy(all, d, (size_t)n * sizeof *d);
+    ((snug_dataset **)all)[n] = o->choices;
+    status = create_choose(all, n, o, out, err);
+    sn_free(e, SN_MEM_INPUT, all, bytes);
+    return status;
 }

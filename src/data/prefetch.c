@@ -27,7 +27,7 @@ enum {
     SMALL_BYTES = 1 << 20, /* that a queue may hold whatever its depth: waking costs more */
     WAIT_NS = 20 * 1000 * 1000,
     STACK_BYTES = 512 << 10,
-    STAGE_BYTES = 10 << 10, /* that the calls of one stage take at most */
+    STAGE_BYTES = 3 * sizeof(snug_element), /* that the calls of one stage take at most */
     MOST_STAGES_BYTES = 8 << 20,
 };
 

@@ -7,6 +7,7 @@
  * 2. An exception of such a call is kept until the error it became reaches the one who asks. */
 #include "dataset.h"
 
+#include <limits.h>
 #include <string.h>
 
 typedef struct {
@@ -645,33 +646,49 @@ static PyObject *cache(PyObject *self, PyObject *path) {
     return wrap(snug_dataset_cache(hold(self), text, &d, &err), &d, &err);
 }
 
-/* Holds of all datasets of a list; how many, -1 with an exception. */
-static int hold_all(PyObject *list, snug_dataset **out) {
-    const Py_ssize_t n = PyList_Size(list);
-    if (n < 1 || n > SNUG_MAX_PARTS) {
-        PyErr_Format(PyExc_ValueError, "%zd datasets; 1 to %d are possible", n, SNUG_MAX_PARTS);
-        return -1;
+/* Holds of all datasets of a list, to be freed; NULL with an exception. */
+static snug_dataset **hold_all(PyObject *list, int *n) {
+    const Py_ssize_t size = PyList_Size(list);
+    if (size < 1 || size > INT_MAX - 1) {
+        if (!PyErr_Occurred())
+            PyErr_Format(PyExc_ValueError, "%zd datasets; give one or more", size);
+        return NULL;
     }
-    for (Py_ssize_t i = 0; i < n; i++)
+    for (Py_ssize_t i = 0; i < size; i++)
         if (!py_dataset_of(PyList_GetItem(list, i)))
-            return -1;
-    for (Py_ssize_t i = 0; i < n; i++)
-        out[i] = hold(PyList_GetItem(list, i));
-    return (int)n;
+            return NULL;
+    snug_dataset **all = PyMem_Calloc((size_t)size, sizeof(snug_dataset *));
+    for (Py_ssize_t i = 0; all && i < size; i++)
+        all[i] = hold(PyList_GetItem(list, i));
+    *n = (int)size;
+    return all ? all : (snug_dataset **)PyErr_NoMemory();
 }
 
 static PyObject *zip(PyObject *self, PyObject *list) {
     (void)self;
-    snug_dataset *all[SNUG_MAX_PARTS], *d;
+    snug_dataset *d;
     snug_error err;
-    const int n = hold_all(list, all);
-    return n < 0 ? NULL : wrap(snug_dataset_zip(all, n, &d, &err), &d, &err);
+    int n;
+    snug_dataset **all = hold_all(list, &n);
+    if (!all)
+        return NULL;
+    const snug_status status = snug_dataset_zip(all, n, &d, &err);
+    PyMem_Free(all);
+    return wrap(status, &d, &err);
 }
 
-static double weight_at(PyObject *weights, Py_ssize_t i) {
-    PyObject *weight = PySequence_GetItem(weights, i);
-    const double w = weight ? PyFloat_AsDouble(weight) : -1;
-    Py_XDECREF(weight);
+/* To be freed; NULL with an exception. */
+static double *weights_of(PyObject *list) {
+    const Py_ssize_t n = PyList_Size(list);
+    double *w = n < 0 ? NULL : PyMem_Calloc((size_t)n + 1, sizeof *w);
+    if (!w && n >= 0)
+        PyErr_NoMemory();
+    for (Py_ssize_t i = 0; w && i < n; i++)
+        w[i] = PyFloat_AsDouble(PyList_GetItem(list, i));
+    if (w && PyErr_Occurred()) {
+        PyMem_Free(w);
+        return NULL;
+    }
     return w;
 }
 
@@ -680,24 +697,26 @@ static PyObject *choose(PyObject *self, PyObject *args) {
     (void)self;
     PyObject *list, *choices, *weights;
     unsigned long long seed;
-    int stop;
-    double w[SNUG_MAX_PARTS];
-    snug_dataset *all[SNUG_MAX_PARTS], *d;
+    int stop, n;
+    snug_dataset *d;
     snug_error err;
     if (!PyArg_ParseTuple(args, "O!OOKi", &PyList_Type, &list, &choices, &weights, &seed, &stop) ||
         (choices != Py_None && !py_dataset_of(choices)))
         return NULL;
-    const Py_ssize_t n_weights = weights == Py_None ? 0 : PyList_Size(weights);
-    for (Py_ssize_t i = 0; i < n_weights && i < SNUG_MAX_PARTS; i++)
-        w[i] = weight_at(weights, i);
-    const int n = PyErr_Occurred() ? -1 : hold_all(list, all);
-    if (n < 0)
-        return NULL;
-    const snug_choice o = {.choices = choices == Py_None ? NULL : hold(choices),
-                           .weights = n_weights == n ? w : NULL,
-                           .seed = seed,
-                           .stop_on_empty = stop};
-    return wrap(snug_dataset_choose(all, n, &o, &d, &err), &d, &err);
+    double *w = weights == Py_None ? NULL : weights_of(weights);
+    snug_dataset **all = PyErr_Occurred() ? NULL : hold_all(list, &n);
+    PyObject *result = NULL;
+    if (all) {
+        const snug_choice o = {.choices = choices == Py_None ? NULL : hold(choices),
+                               .weights = w && PyList_Size(weights) == n ? w : NULL,
+                               .seed = seed,
+                               .stop_on_empty = stop};
+        const snug_status status = snug_dataset_choose(all, n, &o, &d, &err);
+        result = wrap(status, &d, &err);
+    }
+    PyMem_Free(all);
+    PyMem_Free(w);
+    return result;
 }
 
 /* --- what it is ------------------------------------------------------------------------------- */

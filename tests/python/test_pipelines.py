@@ -264,6 +264,18 @@ class Streams(unittest.TestCase):
         self.assertEqual(values(d.map(lambda i: i if tf.is_tensor(i) else -1)), [0, 1, 2])
         self.assertEqual(values(d.map(lambda i: -1 if tf.get_static_value(i) is None else i)), [-1, -1, -1])
 
+    def test_elements_have_many_columns_and_lists_any_length(self):
+        columns = {f"c{i}": np.arange(5.0) + i for i in range(100)}
+        batch = list(Dataset.from_tensor_slices(columns).map(lambda row: {k: v + 1 for k, v in row.items()}).batch(5))[0]
+        self.assertEqual(batch["c99"].numpy().tolist(), [100, 101, 102, 103, 104])
+        zipped = Dataset.zip(tuple(Dataset.range(3) for _ in range(100)))
+        self.assertEqual([sum(int(v) for v in e) for e in zipped], [0, 100, 200])
+        with self.assertRaisesRegex(tf.errors.InvalidArgumentError, "129 parts; there may be 128"):
+            Dataset.zip(tuple(Dataset.range(3) for _ in range(129)))
+        many = [Dataset.range(i, i + 1) for i in range(1500)]
+        self.assertEqual(values(Dataset.choose_from_datasets(many, Dataset.range(1500))), list(range(1500)))
+        self.assertEqual(sorted(values(Dataset.sample_from_datasets(many, seed=1))), list(range(1500)))
+
     def test_arrays_are_not_copied(self):
         x = np.zeros((4, 1000), np.float32)
         d = Dataset.from_tensor_slices(x)
