@@ -163,12 +163,24 @@ class Functions(unittest.TestCase):
                 call()
             self.assertIn("not in Snug", str(raised.exception))
 
+    def test_layers_take_no_words_of_others(self):
+        layers = keras.layers
+        for make in (lambda: layers.Dense(2, lora_rank=1), lambda: layers.Embedding(3, 2, lora_alpha=2)):
+            with self.assertRaisesRegex(NotImplementedError, "lora_"):
+                make()
+        for make in (lambda: layers.Dense(2, use_cudnn=True), lambda: layers.Flatten(implementation=1), lambda: layers.SimpleRNN(2, use_cudnn=True),
+                     lambda: layers.TextVectorization(oov_token="?"), lambda: layers.IntegerLookup(encoding="utf-8"),
+                     lambda: keras.initializers.RandomNormal(dtype="float64")):
+            self.assertRaises((TypeError, ValueError), make)
+
     def test_words_that_nobody_knows(self):
         model = keras.Sequential([keras.Input((2,)), keras.layers.Dense(1)])
         for call in (lambda: keras.callbacks.ReduceLROnPlateau(no_such=1), lambda: keras.callbacks.ModelCheckpoint("a.keras", no_such=1),
                      lambda: model.save_weights("a.weights.h5", no_such=1), lambda: keras.datasets.imdb.load_data(no_such=1),
                      lambda: tf2.Variable(1.0, no_such=1), lambda: keras.regularizers.L2(no_such=1), lambda: keras.Input((2,), no_such=1),
                      lambda: tf2.nest.map_structure(lambda v: v, 1, no_such=1), lambda: keras.random.SeedGenerator(1, no_such=1),
+                     lambda: keras.initializers.RandomNormal(no_such=1), lambda: tf2.zeros_initializer(no_such=1),
+                     lambda: keras.optimizers.schedules.CosineDecay(0.1, 10, no_such=1), lambda: keras.metrics.MeanSquaredError(no_such=1),
                      lambda: keras.layers.Dense(1).add_weight(shape=(1,), no_such=1), lambda: tf2.meshgrid([1], [2], no_such=1)):
             self.assertRaises(TypeError, call)
 

@@ -47,6 +47,7 @@ HARMLESS = {
     "use_multiprocessing": "how much is done at once",
     "max_queue_size": "how much is made early",
     "unroll": "how a loop is written down",
+    "implementation": "how a recurrent step is computed",
     "deterministic": "the order is always the one of deterministic=True, which is among those that False permits",
     "sloppy": "the order is always the strict one, which is among those that are permitted",
     "sloppy_ordering": "the order is always the strict one, which is among those that are permitted",
@@ -152,6 +153,7 @@ HERE = {
     ("compat_v1/train.py: Saver.save", "save_debug_info"): "graphs are not written",
     ("errors.py: OpError.__init__", "args"): "payloads that only TensorFlow's runtime makes",
     ("keras/_backend_old.py: rnn", "input_length"): "the length is that of the input",
+    ("keras/_lookup.py: _Lookup.__init__", "dtype"): "numbers of words are int64 whatever it says, in Keras too",
     ("keras/_lookup.py: _Lookup.adapt", "batch_size"): "what is counted does not depend on batches",
     ("keras/_ops_more.py: argpartition", "kth"): "what is sorted is parted at each place",
     ("keras/_ops_more.py: ctc_decode", "beam_width"): "of strategy='beam_search', which is refused",
@@ -226,6 +228,16 @@ def unread(node):
     return out + ([words] if words in read and not whole else [])
 
 
+def thrown_away(node):
+    """Words that are taken out of **words by a statement of its own, so that nobody sees what they were."""
+    for statement in (n for s in bodies(node) for n in ast.walk(s) if isinstance(n, ast.Expr)):
+        for call in statement.value.elts if isinstance(statement.value, ast.Tuple) else [statement.value]:
+            at = call.func if isinstance(call, ast.Call) else None
+            taken = isinstance(at, ast.Attribute) and at.attr == "pop" and getattr(at.value, "id", None) in (parameters(node)[1] or "", "kwargs")
+            if taken and isinstance(call.args[0], ast.Constant):
+                yield call.args[0].value
+
+
 def is_stub(node):
     """A function that only raises, or does nothing: for others to override."""
     return all(isinstance(s, (ast.Pass, ast.Raise)) for s in bodies(node)) and not isinstance(node, ast.Lambda)
@@ -244,7 +256,7 @@ class Door(unittest.TestCase):
                 if isinstance(node, ast.Lambda):        # theirs is the caller's business, but for words that are swallowed
                     cls.found += [(place, f"{place}: {name}", p) for p in unread(node) if p == parameters(node)[1]]
                 elif not is_stub(node):
-                    cls.found += [(place, f"{place}: {name}", p) for p in unread(node) if p not in refused(node)]
+                    cls.found += [(place, f"{place}: {name}", p) for p in [*unread(node), *thrown_away(node)] if p not in refused(node)]
 
     def reason(self, place, name, parameter):
         """The row that says why, or None."""

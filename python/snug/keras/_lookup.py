@@ -52,7 +52,6 @@ class _Lookup(Layer):
 
     def __init__(self, max_tokens, num_oov_indices, mask_token, oov_token, vocabulary, idf_weights=None, invert=False, output_mode="int",
                  pad_to_max_tokens=False, **kwargs):
-        kwargs.pop("sparse", None), kwargs.pop("encoding", None), kwargs.pop("vocabulary_dtype", None)
         kwargs.pop("dtype", None)
         super().__init__(**kwargs)
         if output_mode not in _MODES:
@@ -277,7 +276,6 @@ class TextVectorization(_Lookup):
             raise ValueError(f"The `standardize` argument is one of {rules}, or a function. Received: standardize={standardize}")
         if not callable(split) and split not in (None, "whitespace", "character"):
             raise ValueError(f"The `split` argument is None, 'whitespace', 'character' or a function. Received: split={split}")
-        kwargs.pop("num_oov_indices", None), kwargs.pop("mask_token", None), kwargs.pop("oov_token", None), kwargs.pop("invert", None)
         super().__init__(max_tokens, 1, "", "[UNK]", None, None, False, output_mode, pad_to_max_tokens, name=name, **kwargs)
         self.standardize, self.split, self.ngrams, self.output_sequence_length = standardize, split, ngrams, output_sequence_length
         self.ragged = ragged

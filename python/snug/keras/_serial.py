@@ -46,6 +46,14 @@ def bind(cls_name, signature, args, kwargs):
     return values
 
 
+def bind_all(cls_name, signature, args, kwargs):
+    """Values by name; anything else is refused."""
+    values = bind(cls_name, signature, args, kwargs)
+    if kwargs:
+        raise TypeError(f"{cls_name}.__init__() got an unexpected keyword argument '{next(iter(kwargs))}'")
+    return values
+
+
 def refuse_none(cls_name, signature, values):
     """None is no way to leave out a setting of the engine's that has another default."""
     for key, default in signature:

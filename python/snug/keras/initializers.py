@@ -44,8 +44,7 @@ class _Known(Initializer):
         cls = next(c for c in type(self).__mro__ if "_signature" in c.__dict__)
         if isinstance(cls._signature, str):
             cls._signature = _serial.parse_signature(cls._signature)
-        kwargs.pop("dtype", None)
-        self._values = _serial.bind(type(self).__name__, cls._signature, args, kwargs)
+        self._values = _serial.bind_all(type(self).__name__, cls._signature, args, kwargs)
         self.__dict__.update(self._values)
 
     def get_config(self):

@@ -8,7 +8,7 @@ import warnings
 from snug import _C, _nest, errors
 from snug._lazy import tf as _tf
 from snug._threads import aside
-from snug._given import default_only
+from snug._given import default_only, refuse
 from snug.keras import _layer, _serial, _signatures, _symbolic, activations, backend
 from snug.keras._layer import InputSpec, Layer
 from snug.keras._names import auto_name
@@ -112,7 +112,7 @@ class _Built(Layer):
         _check_values(values)
         _spell_out(cls.__name__, values)
         regularizer = values.get("activity_regularizer", kwargs.pop("activity_regularizer", None))
-        kwargs.pop("implementation", None), kwargs.pop("use_cudnn", None), kwargs.pop("lora_rank", None)
+        _take_beside(cls.__name__, values, kwargs)
         if cls.__name__ == "Embedding" and kwargs.pop("input_length", None) is not None:
             warnings.warn("Argument `input_length` is deprecated. Just remove it.", stacklevel=2)
         super().__init__(**kwargs)
@@ -429,6 +429,16 @@ class _Built(Layer):
             if not config.get(key, True):
                 del config[key]
         return cls(**config)
+
+
+def _take_beside(name, values, kwargs):
+    """Settings that Keras takes beside those of a signature; `implementation` is how a step is computed, which changes no result."""
+    if "recurrent_initializer" in values:
+        kwargs.pop("implementation", None)
+        if kwargs.pop("zero_output_for_mask", False):
+            values["zero_output_for_mask"] = True
+    for word in ("lora_rank", "lora_alpha"):
+        refuse(name, word, kwargs.pop(word, None), None)
 
 
 _PADDINGS = ("valid", "same", "causal")

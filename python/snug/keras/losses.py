@@ -163,10 +163,8 @@ class _Built(Loss):
         if isinstance(cls._signature, str):
             cls._signature = _serial.parse_signature(cls._signature)
         name, dtype = kwargs.pop("name", None), kwargs.pop("dtype", None)
-        values = _serial.bind(type(self).__name__, cls._signature, args, kwargs)
+        values = _serial.bind_all(type(self).__name__, cls._signature, args, kwargs)
         _serial.refuse_none(type(self).__name__, cls._signature, values)
-        if kwargs:
-            raise TypeError(f"{type(self).__name__}.__init__() got an unexpected keyword argument '{next(iter(kwargs))}'")
         super().__init__(name=name or {"huber": "huber_loss"}.get(cls._function, cls._function), reduction=values.pop("reduction", "sum_over_batch_size"), dtype=dtype)
         self._settings = values
         self._engine_text = _text(cls._function, values)

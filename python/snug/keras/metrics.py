@@ -280,7 +280,7 @@ class _Built(Metric):
         at = _NAME_AT.get(cls.__name__, len(args))
         named, args = dict(zip(("name", "dtype"), args[at:at + 2])), args[:at] + args[at + 2:]
         name, dtype = kwargs.pop("name", named.get("name")), kwargs.pop("dtype", named.get("dtype"))
-        values = _serial.bind(type(self).__name__, cls._signature, args, kwargs)
+        values = _serial.bind_all(type(self).__name__, cls._signature, args, kwargs)
         _serial.refuse_none(type(self).__name__, cls._signature, values)
         shown = snake(cls._shown)
         super().__init__(dtype=dtype, name=name or (auto_name(shown) if cls.__name__ in _NUMBERED else shown))

@@ -31,7 +31,7 @@ class _Known(LearningRateSchedule):
         if isinstance(cls._signature, str):
             cls._signature = _serial.parse_signature(cls._signature)
         self.name = kwargs.pop("name", type(self).__name__)
-        self.__dict__.update(_serial.bind(type(self).__name__, cls._signature, args, kwargs))
+        self.__dict__.update(_serial.bind_all(type(self).__name__, cls._signature, args, kwargs))
 
     def get_config(self):
         return {name: self.__dict__[name] for name, _ in type(self)._signature} | {"name": self.name}

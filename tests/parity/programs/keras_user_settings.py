@@ -79,6 +79,13 @@ for hides in (False, True):
     rnn = layers.RNN(Adds(), return_sequences=True, zero_output_for_mask=hides)
     check(f"a cell, masked {hides}", rnn(series, mask=tf.constant(steps)), 1e-5)
 
+for kind in (layers.LSTM, layers.GRU, layers.SimpleRNN):
+    layer = kind(2, return_sequences=True, zero_output_for_mask=True)
+    layer = kind.from_config(layer.get_config())
+    layer.build((None, 5, 3))
+    set_weights(layer)
+    check(f"{kind.__name__}, zeros where masked", layer(series, mask=tf.constant(steps)), 1e-5)
+
 
 class Tells(layers.Layer):
     """Rows that are masked are 0."""
