@@ -15,6 +15,20 @@ def _parts(structure):
     return structure
 
 
+_DEEPEST = 64       # lists in lists; tensors have 8 axes
+
+
+def leading(value):
+    """The lists that begin with one another, from the outermost, and the first value in them, which may be an empty list."""
+    lists = []
+    while isinstance(value, (list, tuple)) and value:
+        if len(lists) == _DEEPEST:
+            raise ValueError(f"Can't convert a list to Tensor: it is nested more than {_DEEPEST} deep, or holds itself.")
+        lists.append(value)
+        value = value[0]
+    return lists, value
+
+
 def flatten(structure, expand_composites=False):
     if expand_composites:
         refuse("tf.nest.flatten", "expand_composites", expand_composites, False)

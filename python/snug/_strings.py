@@ -20,10 +20,8 @@ def _array(value):
     import numpy as np
     if isinstance(value, StringTensor):
         return value._array
-    shape, at = [], value.tolist() if isinstance(value, np.ndarray) else value
-    while isinstance(at, (list, tuple)):
-        shape.append(len(at))
-        at = at[0] if at else None
+    lists, first = _nest.leading(value.tolist() if isinstance(value, np.ndarray) else value)
+    shape = [len(v) for v in lists] + [0] * isinstance(first, (list, tuple))
     flat = [_bytes(v._array.item() if isinstance(v, StringTensor) else v)
             for v in _nest.flatten(value.tolist() if isinstance(value, np.ndarray) else value)]
     out = np.empty(len(flat), object)
@@ -33,9 +31,7 @@ def _array(value):
 
 def is_text(value):
     """A list of texts, nested or not."""
-    while isinstance(value, (list, tuple)) and value:
-        value = value[0]
-    return isinstance(value, (str, bytes))
+    return isinstance(_nest.leading(value)[1], (str, bytes))
 
 
 class StringTensor:

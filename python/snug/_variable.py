@@ -1,7 +1,7 @@
 """tf.Variable over the extension's Variable: TensorFlow's signature, and updates of single elements."""
 import enum
 
-from snug import _C, _misc
+from snug import _C, _misc, _nest
 from snug._given import default_only
 from snug._lazy import graph, tf
 
@@ -19,9 +19,7 @@ def _otherwise(value, dtype, trainable, name):
     """A variable of complex numbers or of text, which are the host's; None: of what the engine has."""
     if _C.is_tensor(value) and dtype is None:
         return None
-    leaf = value
-    while isinstance(leaf, (list, tuple)) and leaf:
-        leaf = leaf[0]
+    _, leaf = _nest.leading(value)
     kind = getattr(leaf, "dtype", None)
     if isinstance(leaf, (str, bytes)) or kind == tf.string:
         from snug._strings import StringVariable

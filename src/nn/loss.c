@@ -24,9 +24,13 @@ static sn_value at_least(sn_builder *b, sn_value x, double low) {
     return sn_build_maximum(b, x, sn_build_scalar(b, sn_graph_type(b->graph, x)->dtype, low));
 }
 
-/* The last axis of x, as a set of axes. */
-static uint32_t last_axis(const sn_builder *b, sn_value x) {
-    return b->error.code == SNUG_OK ? 1u << (sn_graph_type(b->graph, x)->rank - 1) : 0;
+uint32_t sn_last_axis(sn_builder *b, sn_value x) {
+    if (b->error.code != SNUG_OK)
+        return 0;
+    const int rank = sn_graph_type(b->graph, x)->rank;
+    if (rank == 0)
+        sn_fail(&b->error, SNUG_E_SHAPE, "a scalar has no axis of classes; give at least one axis");
+    return rank ? 1u << (rank - 1) : 0;
 }
 
 static sn_value one_minus(sn_builder *b, sn_value x) {
@@ -123,7 +127,7 @@ static sn_value poisson(sn_builder *b, const sn_loss *l, sn_value y_true, sn_val
 
 /* x over its length along the last axis; a shorter one than epsilon counts as epsilon. */
 static sn_value unit_rows(sn_builder *b, sn_value x) {
-    const sn_value square = sn_build_sum(b, sn_build_square(b, x), last_axis(b, x), true);
+    const sn_value square = sn_build_sum(b, sn_build_square(b, x), sn_last_axis(b, x), true);
     if (b->error.code != SNUG_OK)
         return SN_NO_VALUE;
     const sn_value most = sn_build_scalar(b, sn_graph_type(b->graph, x)->dtype, 1 / EPSILON);
@@ -134,7 +138,7 @@ static sn_value cosine_similarity(sn_builder *b, const sn_loss *l, sn_value y_tr
                                   sn_value y_pred) {
     (void)l;
     const sn_value product = sn_build_mul(b, unit_rows(b, y_true), unit_rows(b, y_pred));
-    return sn_build_neg(b, sn_build_sum(b, product, last_axis(b, product), false));
+    return sn_build_neg(b, sn_build_sum(b, product, sn_last_axis(b, product), false));
 }
 
 static sn_value kl_divergence(sn_builder *b, const sn_loss *l, sn_value y_true, sn_value y_pred) {
@@ -142,7 +146,7 @@ static sn_value kl_divergence(sn_builder *b, const sn_loss *l, sn_value y_true, 
     const sn_value p = sn_build_clip(b, y_true, EPSILON, 1),
                    q = sn_build_clip(b, y_pred, EPSILON, 1);
     const sn_value terms = sn_build_mul(b, p, sn_build_log(b, sn_build_div(b, p, q)));
-    return sn_build_sum(b, terms, last_axis(b, terms), false);
+    return sn_build_sum(b, terms, sn_last_axis(b, terms), false);
 }
 
 /* --- hinges ----------------------------------------------------------------------------------- */
@@ -172,7 +176,7 @@ static sn_value squared_hinge(sn_builder *b, const sn_loss *l, sn_value y_true, 
 static sn_value categorical_hinge(sn_builder *b, const sn_loss *l, sn_value y_true,
                                   sn_value y_pred) {
     (void)l;
-    const uint32_t classes = last_axis(b, y_pred);
+    const uint32_t classes = sn_last_axis(b, y_pred);
     const sn_value right = sn_build_sum(b, sn_build_mul(b, y_true, y_pred), classes, false);
     const sn_value wrong =
         sn_build_max(b, sn_build_mul(b, one_minus(b, y_true), y_pred), classes, false);
@@ -232,11 +236,11 @@ static sn_value unit_xent(sn_builder *b, sn_value logits, sn_value labels) {
 }
 
 static sn_value categorical(sn_builder *b, const sn_loss *l, sn_value labels, sn_value y_pred) {
+    const uint32_t classes = sn_last_axis(b, y_pred);
     if (b->error.code != SNUG_OK)
         return SN_NO_VALUE;
     const snug_type t = *sn_graph_type(b->graph, y_pred);
     const sn_value y_true = smooth(b, l, labels, t.dims[t.rank - 1]);
-    const uint32_t classes = 1u << (t.rank - 1);
     sn_value logits = y_pred;
     if (look_through(b, y_pred, &logits) || l->from_logits)
         return unit_xent(b, logits, y_true);
@@ -257,6 +261,7 @@ sn_value sn_loss_mask(sn_builder *b, const sn_loss *l, sn_value y_true) {
 /* Labels to be ignored count as class 0 with nothing predicted, and their terms as 0. */
 static sn_value sparse_but(sn_builder *b, const sn_loss *l, sn_value y_true, sn_value y_pred) {
     const sn_value valid = sn_loss_mask(b, l, y_true);
+    sn_last_axis(b, y_pred); /* there is one */
     if (b->error.code != SNUG_OK)
         return SN_NO_VALUE;
     snug_type t = *sn_graph_type(b->graph, y_pred);
@@ -281,6 +286,7 @@ static sn_value sparse(sn_builder *b, const sn_loss *l, sn_value y_true, sn_valu
 
 /* (1 - p^q) / q of the probability of the right class. */
 static sn_value generalised(sn_builder *b, const sn_loss *l, sn_value y_true, sn_value y_pred) {
+    const uint32_t classes = sn_last_axis(b, y_pred);
     if (b->error.code != SNUG_OK)
         return SN_NO_VALUE;
     const snug_type t = *sn_graph_type(b->graph, y_pred);
@@ -289,8 +295,7 @@ static sn_value generalised(sn_builder *b, const sn_loss *l, sn_value y_true, sn
     a.one_hot.depth = t.dims[t.rank - 1];
     a.one_hot.dtype = t.dtype;
     const sn_value chosen = sn_build(b, SN_OP_one_hot, &a, &y_true, 1);
-    const sn_value p =
-        sn_build_sum(b, sn_build_mul(b, y_pred, chosen), last_axis(b, y_pred), false);
+    const sn_value p = sn_build_sum(b, sn_build_mul(b, y_pred, chosen), classes, false);
     return sn_build_affine(b, sn_build_value_op(b, SN_OP_power, &p, 1, l->q), -1 / l->q, 1 / l->q);
 }
 
@@ -311,10 +316,10 @@ static sn_value binary_focal(sn_builder *b, const sn_loss *l, sn_value labels, s
 
 static sn_value categorical_focal(sn_builder *b, const sn_loss *l, sn_value labels,
                                   sn_value y_pred) {
+    const uint32_t classes = sn_last_axis(b, y_pred);
     if (b->error.code != SNUG_OK)
         return SN_NO_VALUE;
     const snug_type t = *sn_graph_type(b->graph, y_pred);
-    const uint32_t classes = last_axis(b, y_pred);
     const sn_value y_true = smooth(b, l, labels, t.dims[t.rank - 1]);
     const sn_value given = l->from_logits ? sn_build_softmax(b, y_pred) : y_pred;
     const sn_value p = sn_build_clip(

@@ -50,10 +50,10 @@ static sn_value equal_hits(sn_builder *b, const sn_metric *m, sn_value y_true, s
 /* Fewer than k classes score higher than the true one. */
 static sn_value sparse_top_hits(sn_builder *b, const sn_metric *m, sn_value labels,
                                 sn_value y_pred) {
+    const uint32_t classes = sn_last_axis(b, y_pred);
     if (b->error.code != SNUG_OK)
         return SN_NO_VALUE;
     const snug_type t = *sn_graph_type(b->graph, y_pred);
-    const uint32_t classes = 1u << (t.rank - 1);
     sn_attrs a;
     sn_attrs_default(SN_OP_one_hot, &a);
     a.one_hot.depth = t.dims[t.rank - 1];
@@ -81,10 +81,6 @@ static sn_value cosine(sn_builder *b, const sn_metric *m, sn_value y_true, sn_va
 }
 
 /* --- correlations along the last axis --------------------------------------------------------- */
-static uint32_t last_axis(const sn_builder *b, sn_value x) {
-    return b->error.code == SNUG_OK ? 1u << (sn_graph_type(b->graph, x)->rank - 1) : 0;
-}
-
 static sn_value standardised(sn_builder *b, sn_value x, uint32_t axis) {
     const sn_value centred = sn_build_sub(b, x, sn_build_mean(b, x, axis, true));
     return sn_build_div(b, centred, sn_build_deviation(b, centred, axis, true));
@@ -92,7 +88,7 @@ static sn_value standardised(sn_builder *b, sn_value x, uint32_t axis) {
 
 static sn_value pearson(sn_builder *b, const sn_metric *m, sn_value y_true, sn_value y_pred) {
     (void)m;
-    const uint32_t axis = last_axis(b, y_pred);
+    const uint32_t axis = sn_last_axis(b, y_pred);
     return sn_build_mean(
         b, sn_build_mul(b, standardised(b, y_true, axis), standardised(b, y_pred, axis)), axis,
         false);
@@ -101,7 +97,7 @@ static sn_value pearson(sn_builder *b, const sn_metric *m, sn_value y_true, sn_v
 /* Keras takes the mean of y_pred from both. */
 static sn_value concordance(sn_builder *b, const sn_metric *m, sn_value y_true, sn_value y_pred) {
     (void)m;
-    const uint32_t axis = last_axis(b, y_pred);
+    const uint32_t axis = sn_last_axis(b, y_pred);
     const sn_value true_mean = sn_build_mean(b, y_true, axis, true);
     const sn_value pred_mean = sn_build_mean(b, y_pred, axis, true);
     const sn_value product =

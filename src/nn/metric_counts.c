@@ -22,6 +22,10 @@ static snug_type type_of(const sn_builder *b, sn_value x) {
     return b->error.code == SNUG_OK ? *sn_graph_type(b->graph, x) : (snug_type){.dtype = SNUG_F32};
 }
 
+static int64_t last_dim(const snug_type *t) {
+    return t->rank ? t->dims[t->rank - 1] : 1;
+}
+
 static sn_value whole(sn_builder *b, int64_t value) {
     return sn_build_scalar(b, SNUG_I32, (double)value);
 }
@@ -68,7 +72,7 @@ static double over(double a, double b) {
 static snug_status check_class(const sn_metric *m, const sn_loss *loss, const snug_type *output,
                                snug_error *err) {
     (void)loss;
-    const int64_t n = output->dims[output->rank - 1];
+    const int64_t n = last_dim(output);
     if (m->class_id < (double)n)
         return SNUG_OK;
     return sn_fail(err, SNUG_E_INVALID, "metric %s: class_id=%g, but the output has %lld classes",
@@ -86,12 +90,15 @@ static int64_t n_decision(const sn_metric *m, const snug_type *output) {
 
 /* Whether each class is among the k highest of its row. */
 static sn_value is_among(sn_builder *b, sn_value y_pred, int64_t k) {
+    const uint32_t classes = sn_last_axis(b, y_pred);
+    if (b->error.code != SNUG_OK)
+        return SN_NO_VALUE;
     const snug_type t = type_of(b, y_pred);
     const sn_sort how = {.axis = -1, .descending = true, .k = k, .places = SNUG_I32};
     sn_value values, places;
     sn_build_sort(b, y_pred, &how, &values, &places);
     const sn_value hot = one_hot_of(b, places, t.dims[t.rank - 1], t.dtype);
-    return is_not_zero(b, sn_build_sum(b, hot, 1u << (t.rank - 1), false));
+    return is_not_zero(b, sn_build_sum(b, hot, classes, false));
 }
 
 /* Above the threshold; with top_k among the highest, and above a threshold where one was given. */
@@ -101,7 +108,7 @@ static sn_value said_yes(sn_builder *b, const sn_metric *m, sn_value y_pred) {
     const sn_value above = sn_build_greater(b, y_pred, sn_build_scalar(b, t.dtype, limit));
     if (m->top_k == 0)
         return above;
-    const int64_t n = t.rank > 0 ? t.dims[t.rank - 1] : 1;
+    const int64_t n = last_dim(&t);
     const sn_value among = is_among(b, y_pred, m->top_k < (double)n ? (int64_t)m->top_k : n);
     return isnan(m->threshold) ? among : sn_build_logical_and(b, among, above);
 }
@@ -154,7 +161,7 @@ static double true_negatives(const sn_metric *m, const double *s) {
 
 /* --- many thresholds: buckets ----------------------------------------------------------------- */
 static int64_t n_labels(const sn_metric *m, const snug_type *output) {
-    return m->multi_label ? output->dims[output->rank - 1] : 1;
+    return m->multi_label ? last_dim(output) : 1;
 }
 
 static int64_t n_buckets(const sn_metric *m, const snug_type *output) {
@@ -312,7 +319,7 @@ static double recall_at_precision(const sn_metric *m, const double *sums) {
 /* --- F scores --------------------------------------------------------------------------------- */
 static int64_t n_f_score(const sn_metric *m, const snug_type *output) {
     (void)m;
-    return 3 * output->dims[output->rank - 1];
+    return 3 * last_dim(output);
 }
 
 /* Without a threshold the highest class is said, unless it is 0. */
@@ -320,7 +327,7 @@ static sn_value said_classes(sn_builder *b, const sn_metric *m, sn_value y_pred)
     const snug_type t = type_of(b, y_pred);
     if (!isnan(m->threshold))
         return sn_build_greater(b, y_pred, sn_build_scalar(b, t.dtype, m->threshold));
-    const sn_value top = sn_build_max(b, y_pred, 1u << (t.rank - 1), true);
+    const sn_value top = sn_build_max(b, y_pred, sn_last_axis(b, y_pred), true);
     return sn_build_logical_and(
         b, sn_build_greater_equal(b, y_pred, top),
         sn_build_greater(b, sn_build_abs(b, y_pred), sn_build_scalar(b, t.dtype, 1e-9)));
@@ -328,7 +335,7 @@ static sn_value said_classes(sn_builder *b, const sn_metric *m, sn_value y_pred)
 
 static sn_value f_score_sums(sn_builder *b, const sn_metric *m, const sn_metric_data *d) {
     const snug_type t = type_of(b, d->y_pred);
-    const uint32_t rows = (1u << (t.rank - 1)) - 1; /* every axis but the classes */
+    const uint32_t rows = sn_last_axis(b, d->y_pred) - 1; /* every axis but the classes */
     const sn_value said = sn_build_cast(b, said_classes(b, m, d->y_pred), t.dtype);
     const sn_value each[3] = {sn_build_mul(b, said, d->y_true), said, d->y_true};
     sn_value sums[3];
@@ -453,7 +460,7 @@ static snug_status check_iou(const sn_metric *m, const sn_loss *loss, const snug
 /* --- R2 --------------------------------------------------------------------------------------- */
 static int64_t n_r2(const sn_metric *m, const snug_type *output) {
     (void)m;
-    return 3 * output->dims[output->rank - 1] + 1;
+    return 3 * last_dim(output) + 1;
 }
 
 static sn_value r2_sums(sn_builder *b, const sn_metric *m, const sn_metric_data *d) {

@@ -481,6 +481,8 @@ void sn_loss_target(const sn_loss *l, const snug_type *output, snug_type *target
 sn_value sn_loss_build(sn_builder *b, const sn_loss *l, sn_value y_true, sn_value y_pred);
 /* The loss of each element or row, not averaged: [batch, ...]. */
 sn_value sn_loss_terms(sn_builder *b, const sn_loss *l, sn_value y_true, sn_value y_pred);
+/* The last axis of x, that of classes, as a set of axes; a scalar is refused. 0 after an error. */
+uint32_t sn_last_axis(sn_builder *b, sn_value x);
 /* Which of the terms count, where labels say so (ignore_class): bool, or SN_NO_VALUE. */
 sn_value sn_loss_mask(sn_builder *b, const sn_loss *l, sn_value y_true);
 /* A metric is sums over the batches seen, n_sums of them, and a function of the sums. For most they

@@ -560,10 +560,10 @@ static int wished(PyObject *o, int *dtype) {
 
 /* Whether a value, or the first one of a nested list, is text. */
 static int is_text(PyObject *o) {
-    for (int depth = 0; depth < 16 && (PyList_Check(o) || PyTuple_Check(o)); depth++) {
-        if (PySequence_Size(o) == 0)
+    for (int depth = 0; depth < 16 && py_is_list(o); depth++) {
+        if (py_list_size(o) == 0)
             return 0;
-        o = PyList_Check(o) ? PyList_GetItem(o, 0) : PyTuple_GetItem(o, 0);
+        o = py_list_item(o, 0);
     }
     return PyUnicode_Check(o) || PyBytes_Check(o);
 }

@@ -165,10 +165,10 @@ static int of_texts(PyObject *o, snug_datum *out) {
 
 static int is_text(PyObject *o) {
     PyObject *class = string_class();
-    for (int depth = 0; depth < 16 && (PyList_Check(o) || PyTuple_Check(o)); depth++) {
-        if (PySequence_Size(o) == 0)
+    for (int depth = 0; depth < 16 && py_is_list(o); depth++) {
+        if (py_list_size(o) == 0)
             return 0;
-        o = PyList_Check(o) ? PyList_GetItem(o, 0) : PyTuple_GetItem(o, 0);
+        o = py_list_item(o, 0);
     }
     return PyUnicode_Check(o) || PyBytes_Check(o) ||
            (class && PyObject_TypeCheck(o, (PyTypeObject *)class));

@@ -162,10 +162,6 @@ static int as_number(PyObject *o, snug_argument *out) {
     return PyErr_Occurred() ? -1 : 0;
 }
 
-static int is_list(PyObject *o) {
-    return PyList_Check(o) || PyTuple_Check(o);
-}
-
 static int is_slot(PyObject *o) {
     return py.slot && PyObject_TypeCheck(o, (PyTypeObject *)py.slot);
 }
@@ -180,12 +176,12 @@ static int as_slot(const call *c, PyObject *o, snug_argument *out) {
 
 /* Whether a list holds Python numbers, tensors and such lists alone, and is not long. */
 static int is_plain(PyObject *o, int depth) {
-    Py_ssize_t n = PySequence_Size(o);
+    Py_ssize_t n = py_list_size(o);
     if (n > 256 || depth > SNUG_MAX_RANK)
         return 0;
     for (Py_ssize_t i = 0; i < n; i++) {
-        PyObject *item = PyList_Check(o) ? PyList_GetItem(o, i) : PyTuple_GetItem(o, i);
-        if (is_list(item)
+        PyObject *item = py_list_item(o, i);
+        if (py_is_list(item)
                 ? !is_plain(item, depth + 1)
                 : !py_is_number(item) && !py_is_tensor(item) && !is_slot(item) && item != Py_None)
             return 0;
@@ -235,7 +231,7 @@ static int as_setting(call *c, PyObject *o, char kind, snug_argument *out) {
         out->text = PyUnicode_AsUTF8AndSize(o, NULL);
         return out->text ? 0 : -1;
     }
-    if (is_list(o))
+    if (py_is_list(o))
         return as_list(c, o, kind, out);
     if (kind == 'I' && PySequence_Check(o) && !py_is_array(o)) { /* a TensorShape */
         PyObject *items = keep_items(c, o);
@@ -264,7 +260,7 @@ static int as_operand(call *c, PyObject *o, int dtype, snug_argument *out) {
         return as_tensor(c, o, dtype, out);
     if (py_is_number(o))
         return as_number(o, out);
-    if (is_list(o) && is_plain(o, 0) && PySequence_Size(o) > 0)
+    if (py_is_list(o) && is_plain(o, 0) && py_list_size(o) > 0)
         return as_list(c, o, 'T', out);
     return as_tensor(c, o, dtype, out);
 }
@@ -272,12 +268,12 @@ static int as_operand(call *c, PyObject *o, int dtype, snug_argument *out) {
 static int as_list(call *c, PyObject *o, char kind, snug_argument *out) {
     if (PyList_Check(o) && !is_quiet(o) && !(o = keep_items(c, o)))
         return -1;
-    Py_ssize_t n = PySequence_Size(o);
+    Py_ssize_t n = py_list_size(o);
     snug_argument *items = n < 0 ? NULL : space(c, n);
     if (!items)
         return -1;
     for (Py_ssize_t i = 0; i < n; i++) {
-        PyObject *item = PyList_Check(o) ? PyList_GetItem(o, i) : PyTuple_GetItem(o, i);
+        PyObject *item = py_list_item(o, i);
         int bad = kind == 'T' || kind == 'V' ? as_operand(c, item, c->dtype, &items[i])
                                              : as_setting(c, item, kind, &items[i]);
         if (bad < 0)
@@ -288,7 +284,7 @@ static int as_list(call *c, PyObject *o, char kind, snug_argument *out) {
 }
 
 static int as_several(call *c, PyObject *o, snug_argument *out) {
-    if (is_list(o))
+    if (py_is_list(o))
         return as_list(c, o, 'V', out);
     if (py_is_tensor(o) || is_slot(o) || py_is_array(o) || py_is_number(o))
         return as_operand(c, o, PY_ANY, out);
@@ -377,9 +373,9 @@ static int first_dtype(const bound *f, PyObject *const *in_order, int used) {
         PyObject *o = in_order[i];
         if (!o || (f->of[i].kind != 'T' && f->of[i].kind != 'V'))
             continue;
-        if (is_list(o))
-            for (Py_ssize_t k = 0; k < PySequence_Size(o); k++) {
-                PyObject *item = PyList_Check(o) ? PyList_GetItem(o, k) : PyTuple_GetItem(o, k);
+        if (py_is_list(o))
+            for (Py_ssize_t k = 0; k < py_list_size(o); k++) {
+                PyObject *item = py_list_item(o, k);
                 if (py_is_tensor(item) || is_slot(item)) {
                     o = item;
                     break;
@@ -413,7 +409,7 @@ static PyObject *give(const bound *f, snug_tensor **out, int n) {
 
 /* The further arguments; a single list of them is meant itself. */
 static PyObject *list_of(PyObject *const *args, Py_ssize_t n) {
-    if (n == 1 && is_list(args[0])) {
+    if (n == 1 && py_is_list(args[0])) {
         Py_INCREF(args[0]);
         return args[0];
     }
@@ -439,12 +435,12 @@ static void clear(call *c) {
  * args, kwargs). Looked for only where a conversion failed, so tensors pay nothing for it. */
 static PyObject *method_of_symbol(PyObject *o, int depth) {
     static const char word[] = "__snug_function__";
-    if (!is_list(o)) {
+    if (!py_is_list(o)) {
         PyObject *method = PyObject_HasAttrString(o, word) ? PyObject_GetAttrString(o, word) : NULL;
         return method;
     }
     PyObject *method = NULL;
-    for (Py_ssize_t i = 0; !method && depth < 3 && i < PySequence_Size(o); i++) {
+    for (Py_ssize_t i = 0; !method && depth < 3 && i < py_list_size(o); i++) {
         PyObject *item = PySequence_GetItem(o, i);
         method = item ? method_of_symbol(item, depth + 1) : NULL;
         Py_XDECREF(item);

@@ -22,17 +22,21 @@ static int ragged(void) {
     return -1;
 }
 
-static int is_list(PyObject *o) {
+int py_is_list(PyObject *o) {
     return PyList_Check(o) || PyTuple_Check(o);
 }
 
-static Py_ssize_t size_of(PyObject *o) {
+Py_ssize_t py_list_size(PyObject *o) {
     return PyList_Check(o) ? PyList_Size(o) : PyTuple_Size(o);
+}
+
+PyObject *py_list_item(PyObject *o, Py_ssize_t i) {
+    return PyList_Check(o) ? PyList_GetItem(o, i) : PyTuple_GetItem(o, i);
 }
 
 /* Held: what an item's own code does to the list must not end the item. */
 static PyObject *item_of(PyObject *o, Py_ssize_t i) {
-    PyObject *item = PyList_Check(o) ? PyList_GetItem(o, i) : PyTuple_GetItem(o, i);
+    PyObject *item = py_list_item(o, i);
     Py_XINCREF(item);
     return item;
 }
@@ -104,7 +108,7 @@ static int see_tensor(survey *s, PyObject *o) {
 static int see(survey *s, PyObject *o, int axis);
 
 static int see_list(survey *s, PyObject *o, int axis) {
-    const Py_ssize_t n = size_of(o);
+    const Py_ssize_t n = py_list_size(o);
     if (same_dim(s, axis, n, !s->seen && axis >= s->type.rank) < 0)
         return -1;
     if (Py_EnterRecursiveCall(" in a nested list"))
@@ -121,7 +125,7 @@ static int see_list(survey *s, PyObject *o, int axis) {
 
 static int see(survey *s, PyObject *o, int axis) {
     int result;
-    if (is_list(o))
+    if (py_is_list(o))
         return see_list(s, o, axis);
     if (py_is_tensor(o)) {
         result = see_tensor(s, o);
@@ -216,9 +220,9 @@ static int put_leaf(filling *f, PyObject *o, int axis) {
 }
 
 static int put_list(filling *f, PyObject *o, int axis) {
-    if (!is_list(o))
+    if (!py_is_list(o))
         return put_leaf(f, o, axis);
-    const Py_ssize_t n = size_of(o);
+    const Py_ssize_t n = py_list_size(o);
     if (axis >= f->type->rank || n != f->type->dims[axis])
         return changed();
     int bad = 0;
@@ -232,7 +236,7 @@ static int put_list(filling *f, PyObject *o, int axis) {
 
 /* Each part by itself, then one stack of them. */
 static snug_tensor *stack_parts(PyObject *o, int dtype, py_wish wish) {
-    int n = size_of(o) > INT32_MAX ? INT32_MAX : (int)size_of(o), done = 0;
+    int n = py_list_size(o) > INT32_MAX ? INT32_MAX : (int)py_list_size(o), done = 0;
     snug_argument *parts = PyMem_Calloc((size_t)n + 1, sizeof *parts);
     snug_tensor *made = NULL;
     if (!parts) {

@@ -143,6 +143,10 @@ int py_put_array(const Py_buffer *from, int from_dtype, snug_dtype dtype, void *
 
 /* --- list.c ----------------------------------------------------------------------------------- */
 snug_tensor *py_convert_list(PyObject *o, int dtype, py_wish wish);
+int py_is_list(PyObject *o); /* a list or a tuple */
+/* Of one of these, what it holds: not what a class of the user's says of it. */
+Py_ssize_t py_list_size(PyObject *o);
+PyObject *py_list_item(PyObject *o, Py_ssize_t i); /* lent; NULL with IndexError */
 
 /* --- tensor.c, variable.c --------------------------------------------------------------------- */
 PyObject *py_tensor_new(snug_tensor *t); /* takes the hold, also on failure */

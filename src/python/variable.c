@@ -355,7 +355,8 @@ PyTypeObject *py_make_variable_type(PyObject *module) {
         all[n++] = py_number_slots[i];
     PyType_Spec spec = {.name = "snug._C.Variable",
                         .basicsize = sizeof(py_variable),
-                        .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE,
+                        .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE |
+                                 Py_TPFLAGS_DISALLOW_INSTANTIATION, /* but by py_variable_wrap */
                         .slots = all};
     return (PyTypeObject *)PyType_FromModuleAndSpec(module, &spec, NULL);
 }

@@ -311,13 +311,18 @@ class Bombs(unittest.TestCase):
             file.write(self.npy((24 << 18,)))
             rows_of(24 << 20, b"\0")(file)
         for head in (large, self.npy((1 << 60,)), self.npy((-4, 2)), self.npy((4, 2)), self.npy((4, 2), "|O") + b"\0" * 64, b"", b"\x93NUMPY\1\0\xff\xff",
-                     self.npy((4, 2), "<f4").replace(b"4, 2", b"(" * 40), self.npy((4, 2), "<c99"), self.npy((4, 2)) + b"\0" * 64):
+                     self.npy((4, 2), "<f4").replace(b"4, 2", b"(" * 40), self.npy((4, 2), "<c99"), self.npy((4, 2)) + b"\0" * 64,
+                     self.npy((4, 2), "<U0"), self.npy((4, 2), "|S00")):
             path = self.archive("a.npz", [(names[0], head), (names[1], bias)])
             self.refused(lambda: self.model.load_weights(path))
         before = self.model.get_weights()
         path = self.archive("b.npz", [(names[0], self.npy((4, 2)) + b"\0" * 32), (names[1], self.npy((3,)) + b"\0" * 12)])
         self.refused(lambda: self.model.load_weights(path), "it is")
         self.assertTrue(all(np.array_equal(a, b) for a, b in zip(before, self.model.get_weights())))       # nothing was written
+
+    def test_texts_of_no_bytes_are_no_terabytes(self):
+        path = self.archive("texts.npz", [(name, self.npy((1 << 40,), "<U0")) for name in ("x_train.npy", "y_train.npy", "x_test.npy", "y_test.npy")])
+        self.refused(lambda: keras.datasets.mnist.load_data(os.path.abspath(path)), "no array")
 
     def test_checkpoints_and_folders_hold_no_packed_arrays(self):
         v = tf.Variable(np.zeros(4, "f4"))

@@ -97,8 +97,57 @@ class Lists(unittest.TestCase):
             with self.assertRaises(ValueError):
                 tf.constant(value)
 
+    def test_lists_whose_class_says_something_else(self):
+        class More(list):
+            def __len__(self):
+                return 1000
+
+        class Fewer(tuple):
+            def __len__(self):
+                return -1
+
+        for kind in (More, Fewer):
+            for call in (tf.floor, tf.constant, lambda l: tf.reshape(tf.ones((1,)), l), lambda l: tf.ones((1,)) + l, tf.stack,
+                         lambda l: tf.concat([[1.0], l], 0)):
+                for items in ([1], [1.0], ["a"], [[1]], [tf.ones(())], [np.ones(1)]):
+                    try:
+                        call(kind(items))
+                    except ERRORS:
+                        pass
+            self.assertEqual(tf.floor(kind([1.5])).numpy().tolist(), [1.0])
+
+    def test_lists_that_hold_themselves(self):
+        lists, deep = [], "x"
+        lists.append(lists)
+        for _ in range(3000):
+            deep = [deep]
+        for value in (lists, [lists], deep):
+            for call in (tf.constant, tf.Variable, keras.Variable, tf.strings.length, tf.strings.unicode_decode, tf.floor, tf.add_n):
+                self.assertRaises((ValueError, TypeError, RecursionError, tf.errors.OpError), call, value, *(["UTF-8"] * (call is tf.strings.unicode_decode)))
+
 
 class Functions(unittest.TestCase):
+    def test_a_scalar_has_no_classes(self):
+        one, row = tf.constant(1.0), tf.constant(0)
+        for loss in ("CategoricalCrossentropy", "CategoricalFocalCrossentropy", "CategoricalHinge", "CosineSimilarity", "KLDivergence"):
+            with self.assertRaisesRegex(tf.errors.InvalidArgumentError, "scalar", msg=loss):
+                getattr(keras.losses, loss)()(one, one)
+        for metric in ("CategoricalHinge", "ConcordanceCorrelation", "CosineSimilarity", "KLDivergence", "PearsonCorrelation"):
+            with self.assertRaisesRegex(tf.errors.InvalidArgumentError, "scalar", msg=metric):
+                getattr(keras.metrics, metric)()(one, one)
+        with self.assertRaisesRegex(tf.errors.InvalidArgumentError, "scalar"):
+            keras.losses.CategoricalGeneralizedCrossEntropy()(row, one)
+        with self.assertRaisesRegex(tf.errors.InvalidArgumentError, "scalar"):
+            keras.metrics.Precision(top_k=1)(one, one)
+        with self.assertRaises((ValueError, tf.errors.OpError)):
+            keras.metrics.Precision(class_id=1)(one, one)
+        self.assertEqual(float(keras.metrics.Precision()(one, one)), 1.0)
+
+    def test_a_variable_is_made_of_a_value_alone(self):
+        for make in (_C.Variable, lambda: _C.Variable.__new__(tf.Variable), lambda: object.__new__(tf.Variable), type("Own", (_C.Variable,), {})):
+            with self.assertRaises(TypeError):
+                make().dtype
+
     def test_settings_that_are_no_numbers(self):
         with self.assertRaises(tf.errors.InvalidArgumentError):
             tf.linalg.diag(tf.ones((2, 3)), num_cols=tf.ones((2, 3)))
