@@ -1,7 +1,9 @@
 """tf.data.experimental: older names for stages, and data sets of CSV files."""
 import builtins
 import collections
+import itertools
 
+from snug._files import open_regular
 from snug._lazy import tf
 from snug.data import AUTOTUNE, INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, Dataset, Options, TextLineDataset, _texts  # noqa: F401
 
@@ -69,17 +71,52 @@ def CsvDataset(filenames, record_defaults, compression_type=None, buffer_size=No
         line, record_defaults, field_delim, use_quote_delim, na_value, select_cols)))
 
 
+_HEAD_BYTES = 2 << 20       # of a file's first rows, which say what its columns are called and hold
+
+
+def _first_rows(path, n, delimiter, encoding, compression_type):
+    """The first n rows of a CSV file; ValueError: it is none."""
+    import csv
+    import gzip
+    import io
+    import zlib
+    if compression_type not in (None, "", "GZIP"):
+        raise ValueError(f"compression_type ({compression_type}) is not supported where column names or types are read from the file")
+
+    def lines(file):
+        left = _HEAD_BYTES
+        while line := file.readline(left + 1):
+            left -= len(line)
+            if left < 0:
+                raise ValueError(f"'{path}': its first {n} rows have more than {_HEAD_BYTES} letters; give column_names and column_defaults")
+            yield line
+
+    with open_regular(path) as raw, gzip.GzipFile(fileobj=raw) if compression_type == "GZIP" else raw as data, \
+            io.TextIOWrapper(data, encoding, "replace", newline="") as file:
+        try:
+            rows = list(itertools.islice(csv.reader(lines(file), delimiter=delimiter), n))
+        except (csv.Error, EOFError, zlib.error, gzip.BadGzipFile) as error:
+            raise ValueError(f"'{path}' is no table, or damaged: {error}") from None
+    if not rows:
+        raise ValueError(f"'{path}' is empty: it names no columns")
+    return rows
+
+
 def make_csv_dataset(file_pattern, batch_size, column_names=None, column_defaults=None, label_name=None, select_columns=None,
                      field_delim=",", use_quote_delim=True, na_value="", header=True, num_epochs=None, shuffle=True,
                      shuffle_buffer_size=10000, shuffle_seed=None, prefetch_buffer_size=None, num_parallel_reads=None, sloppy=False,
                      num_rows_for_inference=100, compression_type=None, ignore_errors=False, encoding="utf-8"):
-    import csv
     files = [parts[0].numpy() for parts in Dataset.list_files(file_pattern, shuffle=False)._raw()]
-    with open(files[0], newline="", encoding=encoding) as file:
-        reader = csv.reader(file, delimiter=field_delim)
-        names = list(column_names) if column_names is not None else next(reader)
-        next(reader) if header and column_names is not None else None
-        rows = [row for row, _ in builtins.zip(reader, builtins.range(num_rows_for_inference or 100))]
+    rows, names = [], column_names
+    if column_names is None or column_defaults is None:
+        wanted = 0 if column_defaults is not None else num_rows_for_inference or 100
+        first = column_names is None or bool(header)
+        rows = _first_rows(files[0], first + wanted, field_delim, encoding, compression_type)
+        names, rows = rows[0] if column_names is None else column_names, rows[first:]
+    names = list(names)
+    short = next((r for r in rows if len(r) < len(names)), None)
+    if short is not None:
+        raise ValueError(f"a row of {files[0]!r} has {len(short)} fields; there are {len(names)} columns")
     kept = [i for i, name in builtins.enumerate(names) if select_columns is None or name in select_columns or i in select_columns]
     defaults = column_defaults if column_defaults is not None else [_csv_default([r[i] for r in rows], na_value) for i in kept]
     made = CsvDataset(files, defaults, compression_type, None, header, field_delim, use_quote_delim, na_value,

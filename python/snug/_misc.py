@@ -182,7 +182,9 @@ def _written(x, summarize):
         return _of_array(_text.edges(x, summarize) if few else x.numpy(), summarize)
     if getattr(x, "dtype", None) == "string" and hasattr(x, "numpy"):
         a = x.numpy()
-        return a.decode() if isinstance(a, bytes) else "[" + " ".join(f'"{v.decode()}"' for v in a.ravel()) + "]"
+        if isinstance(a, bytes):
+            return a.decode(errors="replace")
+        return "[" + " ".join(f'"{v.decode(errors="replace")}"' for v in a.ravel()) + "]"
     if isinstance(x, dict):
         return "{" + ", ".join(f"{_quoted(k, summarize)}: {_quoted(v, summarize)}" for k, v in x.items()) + "}"
     if isinstance(x, (list, tuple)):

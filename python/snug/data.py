@@ -875,6 +875,29 @@ class TFRecordDataset(_Records):
     _kind = 1
 
 
+def _fixed(path, n, head, foot, packed):
+    """A file's records, of which no more than a piece, a record and the bytes behind the last one are in memory at once."""
+    import gzip
+    from snug._files import open_regular
+
+    def refuse_rest(size):
+        if size > 0 and size % n:
+            raise tf.errors.InvalidArgumentError(None, None, f"Excess bytes in the body of '{path}': {size} is no multiple of {n}")
+
+    with open_regular(path) as raw:
+        if not packed:
+            refuse_rest(os.fstat(raw.fileno()).st_size - head - foot)
+        file, kept, skip = gzip.GzipFile(fileobj=raw) if packed else raw, bytearray(), head
+        while piece := file.read(1 << 18):
+            kept += piece[skip:]
+            skip -= min(skip, len(piece))
+            whole = max(len(kept) - foot, 0) // n * n
+            for i in builtins.range(0, whole, n):
+                yield bytes(kept[i:i + n])
+            del kept[:whole]
+    refuse_rest(len(kept) - foot)
+
+
 class FixedLengthRecordDataset(Dataset):
     """Pieces of equal length of files."""
 
@@ -882,24 +905,14 @@ class FixedLengthRecordDataset(Dataset):
                  num_parallel_reads=None, name=None):
         paths, n = [p.decode() for p in _texts(filenames)], int(record_bytes)
         head, foot = int(header_bytes or 0), int(footer_bytes or 0)
+        if n <= 0 or head < 0 or foot < 0:
+            raise tf.errors.InvalidArgumentError(None, None, f"records of {n} bytes, {head} before and {foot} behind them; give a positive record_bytes")
 
         def records():
             for path in paths:
                 if compression_type not in _COMPRESSION or compression_type == "ZLIB":
                     raise tf.errors.InvalidArgumentError(None, None, f"Unsupported compression_type: {compression_type}.")
-                if compression_type == "GZIP":
-                    import gzip
-                    with gzip.open(path) as file:
-                        data = file.read()
-                else:
-                    with open(path, "rb") as file:
-                        data = file.read()
-                body = data[head:len(data) - foot]
-                if len(body) % n:
-                    raise tf.errors.InvalidArgumentError(
-                        None, None, f"Excess bytes in the body of '{path}': {len(body)} is no multiple of {n}")
-                for i in builtins.range(0, len(body), n):
-                    yield body[i:i + n]
+                yield from _fixed(path, n, head, foot, compression_type == "GZIP")
         super().__init__(lambda ignore: _C.dataset_of_generator(records, [(_STRING, ())], 0, None, UNKNOWN_CARDINALITY), (), LEAF,
                          "FixedLengthRecordDatasetV2")
 

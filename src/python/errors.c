@@ -50,6 +50,7 @@ static PyObject *set(const char *name, PyObject *message) {
     return NULL;
 }
 
+/* The text may quote a file's bytes, or be cut within a letter. */
 PyObject *py_raise(const snug_error *err) {
     if (PyErr_Occurred()) /* a signal handler's, which stopped the run */
         return NULL;
@@ -66,7 +67,7 @@ PyObject *py_raise(const snug_error *err) {
     return set(!traced    ? name
                : by_dtype ? "_TracedTypeError"
                           : "_TracedError",
-               PyUnicode_FromString(err->text));
+               PyUnicode_DecodeUTF8(err->text, (Py_ssize_t)strlen(err->text), "replace"));
 }
 
 PyObject *py_error(const char *name, const char *format, ...) {

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """Hostile files are refused with one exception, after a bounded number of bytes and within 10 MiB, at every door of Python's."""
+import gzip
 import itertools
 import json
 import os
@@ -361,6 +362,30 @@ class Bombs(unittest.TestCase):
         for bad in (raw[:-3], raw[:16] + b"\xff" * 8 + raw[24:], b"", raw[:8] + b"\xff" * 7 + b"\x7f" + raw[16:]):
             self.file("data/" + good["elements"], bad)
             self.refused(lambda: list(tf.data.Dataset.load(self.path("data"))), kinds=(tf.errors.OpError,))
+
+    def test_tables_and_records_are_read_in_pieces(self):
+        table = tf.data.experimental.make_csv_dataset
+        for text in (b"", b"a,b\n1\n", b"a,b\n" + b"x" * 200000 + b",2\n", b"\xff" * (9 << 20), b"," * (9 << 20), b'a,"b\n' + b"1,2\n" * 100000):
+            with open(self.path("t.csv"), "wb") as file:
+                file.write(text)
+            self.refused(lambda: table(self.path("t.csv"), 1, num_epochs=1))
+        with open(self.path("t.csv"), "wb") as file:
+            file.write(b"a\xff,b\n1,2\n")
+        row, = table(self.path("t.csv"), 1, num_epochs=1)
+        self.assertEqual([v.numpy().tolist() for v in row.values()], [[1], [2]])
+        fixed = tf.data.FixedLengthRecordDataset
+        for packed in (False, True):
+            with (gzip.open if packed else open)(self.path("r.bin"), "wb") as file:
+                rows_of(64 << 20, b"\0")(file)
+                file.write(b"12345")
+            kind = "GZIP" if packed else None
+            self.refused(lambda: sum(1 for _ in fixed(self.path("r.bin"), 1 << 20, 3, 3, compression_type=kind)), "Excess", (tf.errors.InvalidArgumentError,))
+            for last in fixed(self.path("r.bin"), 1 << 20, 3, 2, compression_type=kind):
+                pass
+            self.assertEqual(last.numpy()[-3:], b"123")
+        for path, size in (("/dev/zero", 4), (self.path("r.bin"), 0), (self.path("r.bin"), -1)):
+            self.refused(lambda: next(iter(fixed(path, size))), kinds=(ValueError, tf.errors.OpError))
+        self.refused(lambda: L.StringLookup(vocabulary="/dev/zero"), "regular")
 
     def test_data_files_of_others(self):
         for name in ("mnist", "boston_housing"):

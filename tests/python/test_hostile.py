@@ -126,6 +126,25 @@ class Lists(unittest.TestCase):
                 self.assertRaises((ValueError, TypeError, RecursionError, tf.errors.OpError), call, value, *(["UTF-8"] * (call is tf.strings.unicode_decode)))
 
 
+class Messages(unittest.TestCase):
+    def test_errors_are_of_their_class_whatever_bytes_they_quote(self):
+        """Texts that are no UTF-8, and letters that the room for a message cuts."""
+        errors = tf.errors
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "a.csv")
+            with open(path, "wb") as file:
+                file.write(b"a,b\n1,\xff\xff\n")
+            table = tf.data.experimental.make_csv_dataset(path, 1, num_epochs=1, column_defaults=[[1.0], [1.0]])
+            for call, kind in ((lambda: list(table), errors.InvalidArgumentError), (lambda: tf.io.read_file(b"none\xff"), errors.NotFoundError),
+                               (lambda: tf.strings.to_number(tf.constant([b"\xff"])), errors.InvalidArgumentError),
+                               (lambda: tf.strings.to_number(tf.constant(["a" + "\u00e9" * 300])), errors.InvalidArgumentError),
+                               (lambda: tf.strings.to_number(tf.constant(["\u00e9" * 300])), errors.InvalidArgumentError)):
+                self.assertRaises(kind, call)
+            tf.print(tf.constant([b"\xff"]), tf.constant(b"\xff"), output_stream="file://" + path)
+            with open(path, encoding="utf-8", errors="replace") as file:
+                self.assertTrue(file.read().endswith('["\ufffd"] \ufffd\n'))
+
+
 class Functions(unittest.TestCase):
     def test_a_scalar_has_no_classes(self):
         one, row = tf.constant(1.0), tf.constant(0)

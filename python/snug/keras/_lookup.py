@@ -3,6 +3,7 @@ are whole numbers (or counts), which are. A table is made by adapt(), or given a
 import re
 
 from snug import _C, _arrays
+from snug._files import open_regular
 from snug._given import default_only
 from snug._lazy import tf
 from snug.keras import _symbolic
@@ -87,8 +88,8 @@ class _Lookup(Layer):
 
     def set_vocabulary(self, vocabulary, idf_weights=None):
         if isinstance(vocabulary, str):
-            with open(vocabulary, encoding="utf-8") as file:
-                vocabulary = file.read().splitlines()
+            with open_regular(vocabulary) as file:
+                vocabulary = file.read().decode().splitlines()
         tokens = [self._token(v) for v in (_array(vocabulary).tolist() if not isinstance(vocabulary, list) else vocabulary)]
         special = self._special()
         if special and tokens[:len(special)] == special:
