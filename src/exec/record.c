@@ -19,7 +19,7 @@ static snug_status make_recording(snug_recorder *r, sn_recording **out, snug_err
     SNUG_TRY(sn_alloc_zero(r->engine, SN_MEM_GRAPH, sizeof **out, &block, err));
     sn_recording *rec = block;
     rec->r = r;
-    rec->kept_of = (sn_numbers){.engine = r->engine, .category = SN_MEM_GRAPH};
+    rec->kept_of = rec->leaf_of = (sn_numbers){.engine = r->engine, .category = SN_MEM_GRAPH};
     const snug_status status = sn_graph_create(r->engine, &rec->graph, err);
     if (status != SNUG_OK) {
         sn_free(r->engine, SN_MEM_GRAPH, rec, sizeof *rec);
@@ -79,6 +79,7 @@ static void free_recording(sn_recording *rec) {
     sn_free(e, SN_MEM_GRAPH, rec->leaf, rec->cap_leaf * sizeof *rec->leaf);
     sn_free(e, SN_MEM_GRAPH, rec->variable, rec->cap_variable * sizeof *rec->variable);
     sn_numbers_clear(&rec->kept_of);
+    sn_numbers_clear(&rec->leaf_of);
     sn_free(e, SN_MEM_GRAPH, rec->kept, rec->cap_kept * sizeof *rec->kept);
     sn_free(e, SN_MEM_GRAPH, rec->echo, rec->cap_echo * sizeof *rec->echo);
     sn_free(e, SN_MEM_GRAPH, rec->asked, rec->cap_asked * sizeof *rec->asked);
@@ -110,6 +111,7 @@ void sn_recording_destroy(sn_recording *rec) {
     rec->held_bytes = rec->largest_held = 0;
     rec->has_effects = rec->on_host = rec->has_versions = false;
     sn_numbers_forget(&rec->kept_of);
+    sn_numbers_forget(&rec->leaf_of);
     rec->work = 0;
     r->spare = rec;
 }

@@ -29,7 +29,7 @@ static bool is_lost(const sn_recording *rec, uint32_t i) {
     const sn_variable *var = sn_graph_var_at(rec->graph, (sn_var){i});
     return v->refs == 0 && v->uses == 1 && !v->storage && !v->torn && is_simple(&v->init) &&
            v->type.dtype != SNUG_BOOL && var->first.i == var->last.i &&
-           !rec->handle[var->first.i] && rec->tapes[var->first.i] == 0;
+           !rec->handle[var->first.i] && !sn_marks_open(rec->r, rec->tapes[var->first.i]);
 }
 
 static snug_status copy_ends(copier *c, snug_error *err) {
@@ -111,6 +111,19 @@ static void move_variables(copier *c) {
     rec->n_variable = kept;
 }
 
+/* There are as many as before, so there is room. */
+static void move_kept(copier *c) {
+    sn_recording *rec = c->rec;
+    sn_numbers_forget(&rec->kept_of);
+    sn_numbers_forget(&rec->leaf_of);
+    for (size_t i = 0; i < rec->n_kept; i++) {
+        const sn_kept now = {c->map[rec->kept[i].value.i], c->map[rec->kept[i].leaf.i]};
+        sn_numbers_put(&rec->kept_of, now.leaf.i, (uint32_t)i);
+        sn_numbers_put(&rec->leaf_of, now.value.i, (uint32_t)i);
+        rec->kept[i] = now;
+    }
+}
+
 /* Cannot fail. */
 static void move_over(copier *c, arrays *a) {
     sn_recording *rec = c->rec;
@@ -126,8 +139,7 @@ static void move_over(copier *c, arrays *a) {
         for (snug_tensor *t = handle[to.i]; t; t = t->twin)
             t->value = to;
     }
-    for (size_t i = 0; i < rec->n_kept; i++)
-        rec->kept[i] = (sn_kept){c->map[rec->kept[i].value.i], c->map[rec->kept[i].leaf.i]};
+    move_kept(c);
     for (size_t i = 0; i < rec->n_echo; i++) {
         sn_echo *echo = &rec->echo[i];
         echo->value = c->map[echo->value.i];

@@ -113,7 +113,9 @@ snug_status sn_recording_keep(sn_recording *rec, sn_kept kept, snug_error *err) 
     SNUG_TRY(sn_grow(rec->r->engine, SN_MEM_GRAPH, &rec->kept, sizeof *rec->kept, &rec->cap_kept,
                      rec->n_kept + 1, err));
     SNUG_TRY(sn_numbers_reserve(&rec->kept_of, err));
+    SNUG_TRY(sn_numbers_reserve(&rec->leaf_of, err));
     sn_numbers_put(&rec->kept_of, kept.leaf.i, (uint32_t)rec->n_kept);
+    sn_numbers_put(&rec->leaf_of, kept.value.i, (uint32_t)rec->n_kept);
     rec->kept[rec->n_kept++] = kept;
     return SNUG_OK;
 }

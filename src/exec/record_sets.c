@@ -3,8 +3,9 @@
  * SN_MANY and the number of a *set*: bits of its own, from its first word that has any to its last.
  *
  * Invariants:
- * 1. A set does not change but that tapes that forget leave it. Sets of the same bits are mostly
- *    one set, but not always: whoever compares marks compares what is in them.
+ * 1. A set does not change but that tapes that forget leave it, those that are dropped many at a
+ *    time (sn_sets_forget_gone): until then they keep their number. Sets of the same bits are
+ *    mostly one set, but not always: whoever compares marks compares what is in them.
  * 2. Handles count the sets that they hold. Values of recordings do not: sets that nobody has are
  *    found by looking (sn_sets_collect), where no mark is under way. */
 #include "exec/recording.h"
@@ -24,12 +25,13 @@ static snug_status widen(snug_recorder *r, size_t n, snug_error *err) {
     size_t cap = s->cap_scratch;
     SNUG_TRY(sn_grow(r->engine, SN_MEM_TAPES, &s->taken, sizeof *s->taken, &s->cap_taken, n, err));
     SNUG_TRY(sn_grow(r->engine, SN_MEM_TAPES, &s->open, sizeof *s->open, &s->cap_open, n, err));
+    SNUG_TRY(sn_grow(r->engine, SN_MEM_TAPES, &s->gone, sizeof *s->gone, &s->cap_gone, n, err));
     SNUG_TRY(
         sn_grow(r->engine, SN_MEM_TAPES, &s->scratch, sizeof *s->scratch, &s->cap_scratch, n, err));
     memset(s->scratch + cap, 0, (s->cap_scratch - cap) * sizeof *s->scratch);
     for (; s->n_words < n; s->n_words++) {
         s->taken[s->n_words] = s->n_words == 0 ? SN_MANY - 1 : 0; /* bits of marks */
-        s->open[s->n_words] = 0;
+        s->open[s->n_words] = s->gone[s->n_words] = 0;
     }
     return SNUG_OK;
 }
@@ -38,6 +40,7 @@ static void free_words(snug_recorder *r) {
     sn_tape_sets *s = &r->sets;
     sn_free(r->engine, SN_MEM_TAPES, s->taken, s->cap_taken * sizeof *s->taken);
     sn_free(r->engine, SN_MEM_TAPES, s->open, s->cap_open * sizeof *s->open);
+    sn_free(r->engine, SN_MEM_TAPES, s->gone, s->cap_gone * sizeof *s->gone);
     sn_free(r->engine, SN_MEM_TAPES, s->scratch, s->cap_scratch * sizeof *s->scratch);
     sn_free(r->engine, SN_MEM_TAPES, s->set, s->cap_set * sizeof *s->set);
     sn_numbers_clear(&s->by_hash);
@@ -60,9 +63,13 @@ snug_status sn_sets_take_number(snug_recorder *r, uint32_t *out, snug_error *err
 }
 
 void sn_sets_give_number(snug_recorder *r, uint32_t number) {
-    r->sets.taken[number / WORD] &= ~(UINT64_C(1) << number % WORD);
-    if (--r->sets.n_taken == 0)
+    sn_tape_sets *s = &r->sets;
+    s->gone[number / WORD] |= UINT64_C(1) << number % WORD;
+    s->n_gone++;
+    if (!r->tapes)
         sn_sets_collect(r);
+    else if (s->n_gone >= WORD && 2 * s->n_gone >= s->n_taken)
+        sn_sets_forget_gone(r);
 }
 
 void sn_tape_set_open(snug_tape *t, bool open) {
@@ -220,6 +227,33 @@ void sn_sets_forget(snug_recorder *r, uint32_t number) {
     }
 }
 
+static void leave_sets(snug_recorder *r) {
+    sn_tape_sets *s = &r->sets;
+    for (uint32_t i = 0; i < s->n_set; i++) {
+        const sn_tape_set *set = &s->set[i];
+        for (uint32_t w = 0; set->word && w < set->n; w++)
+            set->word[w] &= ~(s->gone[set->first + w] | (set->first + w == 0 ? r->gone_tapes : 0));
+    }
+    for (size_t w = 0; w < s->n_words; w++) {
+        s->taken[w] &= ~s->gone[w];
+        s->gone[w] = 0;
+    }
+    s->n_taken -= s->n_gone;
+    s->n_gone = 0;
+}
+
+void sn_sets_forget_gone(snug_recorder *r) {
+    const uint32_t gone = r->gone_tapes;
+    if (r->running) /* values under way are in no seat */
+        return;
+    leave_sets(r);
+    for (const sn_seat *s = gone ? r->seats : NULL; s; s = s->next)
+        for (const sn_recording *rec = sn_seat_now(r, s); rec; rec = rec->outer)
+            for (size_t v = 0; v < rec->n_values; v++)
+                rec->tapes[v] &= rec->tapes[v] & SN_MANY ? UINT32_MAX : ~gone;
+    r->gone_tapes = 0;
+}
+
 void sn_tensor_see(snug_tensor *t, uint32_t mark) {
     const uint32_t before = t->tapes;
     if (mark & SN_MANY)
@@ -264,6 +298,7 @@ void sn_sets_collect(snug_recorder *r) {
     snug_error none;
     if (r->running) /* values under way are in no seat */
         return;
+    sn_sets_forget_gone(r);
     find_held(r);
     sn_numbers_forget(&s->by_hash);
     for (uint32_t i = 0; i < s->n_set; i++) {
@@ -284,7 +319,7 @@ void sn_sets_collect(snug_recorder *r) {
 
 void sn_sets_tidy(snug_recorder *r) {
     const sn_tape_sets *s = &r->sets;
-    if (s->n_used > s->limit || (s->n_taken == 0 && s->n_words > 0))
+    if (s->n_used > s->limit || (s->n_taken == s->n_gone && s->n_words > 0))
         sn_sets_collect(r);
 }
 

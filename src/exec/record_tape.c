@@ -57,12 +57,23 @@ static void enlist(snug_tape *t) {
         r->watching_tapes |= 1u << t->bit;
 }
 
+/* That no live tape has and no mark; SN_FEW_TAPES: there is none. */
+static uint32_t free_bit(snug_recorder *r) {
+    uint32_t taken = r->gone_tapes;
+    for (uint32_t bit = 0; bit < SN_FEW_TAPES; bit++)
+        taken |= r->tape[bit] ? 1u << bit : 0;
+    if (taken == SN_MANY - 1 && r->gone_tapes) {
+        taken &= ~r->gone_tapes;
+        sn_sets_forget_gone(r);
+        taken |= r->gone_tapes; /* a plan runs */
+    }
+    return (uint32_t)__builtin_ctz(~taken);
+}
+
 snug_status snug_tape_create(snug_recorder *r, const snug_tape_options *o, snug_tape **out,
                              snug_error *err) {
     SNUG_NEEDS(err, r && out);
-    uint32_t bit = 0;
-    while (bit < SN_FEW_TAPES && r->tape[bit])
-        bit++;
+    uint32_t bit = free_bit(r);
     void *block;
     SNUG_TRY(sn_alloc_zero(r->engine, SN_MEM_TAPES, sizeof **out, &block, err));
     snug_tape *t = block;
@@ -92,10 +103,13 @@ static void forget_marks(sn_recording *rec, uint32_t bit) {
 }
 
 /* Without memory for it the bytes stay until the next run. */
-static void prune(sn_recording *rec) {
+static void prune(const snug_recorder *r) {
     snug_error none;
-    const snug_status status = rec->n_brought > 0 ? sn_tape_prune(rec, &none) : SNUG_OK;
-    (void)status;
+    for (const sn_seat *s = r->running ? NULL : r->seats; s; s = s->next) {
+        sn_recording *rec = sn_seat_main(r, s);
+        const snug_status status = rec->n_brought > 0 ? sn_tape_prune(rec, &none) : SNUG_OK;
+        (void)status;
+    }
 }
 
 static void forget_watched(snug_tape *t) {
@@ -107,15 +121,12 @@ static void forget_watched(snug_tape *t) {
 }
 
 static void forget(snug_tape *t) {
-    snug_recorder *r = t->r;
-    sn_sets_forget(r, t->bit);
-    for (const sn_seat *s = r->seats; s; s = s->next) {
+    const snug_recorder *r = t->r;
+    sn_sets_forget(t->r, t->bit);
+    for (const sn_seat *s = r->seats; s; s = s->next)
         for (sn_recording *rec = sn_seat_now(r, s); rec; rec = rec->outer)
             forget_marks(rec, t->bit);
-        if (!r->running)
-            prune(sn_seat_main(r, s));
-    }
-    t->marks = false;
+    prune(r);
     forget_watched(t);
 }
 
@@ -124,11 +135,10 @@ void snug_tape_drop(snug_tape *t) {
         return;
     snug_recorder *r = t->r;
     snug_tape_stop(t);
-    if (t->used && !t->marks) /* its marks are gone */
-        forget_watched(t);
-    else
-        forget(t);
     sn_tape_set_open(t, false);
+    if (!t->used)
+        prune(r);
+    forget_watched(t);
     *t->link = t->next;
     if (t->next)
         t->next->link = t->link;
@@ -136,6 +146,7 @@ void snug_tape_drop(snug_tape *t) {
         r->watching_tapes &= ~(1u << t->bit);
         r->explicit_tapes &= ~(1u << t->bit);
         r->tape[t->bit] = NULL;
+        r->gone_tapes |= 1u << t->bit;
     } else {
         sn_sets_give_number(r, t->bit);
     }
@@ -240,7 +251,6 @@ snug_status snug_tape_watch(snug_tape *t, snug_tensor *x, snug_error *err) {
     SNUG_TRY(sn_sets_of_tape(t, &bit, err));
     uint32_t mark = sn_tensor_tapes(x);
     SNUG_TRY(sn_marks_add(t->r, &mark, bit, err));
-    t->marks = true;
     t->end_in = 0;
     if (x->state == SN_PENDING)
         SNUG_TRY(sn_marks_add(t->r, &x->rec->tapes[x->value.i], bit, err));
@@ -384,57 +394,53 @@ static snug_status want_source(const snug_tape *t, const snug_source *s, int sou
                : SNUG_OK;
 }
 
-static snug_status make_paths(const sn_recording *rec, sn_value **stand_in, snug_error *err) {
-    const size_t n = sn_graph_n_values(rec->graph);
-    void *block;
-    *stand_in = NULL;
-    if (rec->n_kept == 0)
-        return SNUG_OK;
-    SNUG_TRY(sn_alloc(rec->r->engine, SN_MEM_TAPES, n * sizeof **stand_in, &block, err));
-    *stand_in = memset(block, 0xff, n * sizeof **stand_in);
-    for (size_t i = 0; i < rec->n_kept; i++)
-        (*stand_in)[rec->kept[i].value.i] = rec->kept[i].leaf;
-    return SNUG_OK;
+/* What a gradient may see of the recording. */
+typedef struct {
+    const snug_tape *tape;
+    const sn_recording *rec;
+    size_t first, end; /* values that were made while the tape was active */
+    size_t newest;     /* from there on they are the question's own */
+} sight;
+
+/* Marks of the newest values are not in the recording's array yet: the sum of targets is seen. */
+static bool sees(const void *ctx, sn_value v) {
+    const sight *s = ctx;
+    if (v.i >= s->newest)
+        return true;
+    return v.i >= s->first && v.i < s->end &&
+           sn_marks_have(s->rec->r, s->rec->tapes[v.i], s->tape->bit);
 }
 
-/* What of the recording the tape may see, and what is newer than the question. */
-static sn_gradient_paths paths_of(const sn_record_call *c, const snug_tape *t) {
-    const sn_recording *rec = t->r->now;
-    const uint32_t newest = (uint32_t)c->mark.n_nodes;
-    return (sn_gradient_paths){.mask = 1,
-                               .first_node = rec->serial == t->born_in ? t->first_node : 0,
-                               .skip_from = rec->serial == t->end_in ? t->end_node : newest,
-                               .skip_to = newest};
+static sn_value stand_in(const void *ctx, sn_value v) {
+    const sn_recording *rec = ((const sight *)ctx)->rec;
+    uint32_t i;
+    return sn_numbers_find(&rec->leaf_of, v.i, &i) && i < rec->n_kept && rec->kept[i].value.i == v.i
+               ? rec->kept[i].leaf
+               : SN_NO_VALUE;
 }
 
-/* Whether the tape sees it, of what nodes on the paths give. Marks of the newest nodes are not in
- * the recording's array yet: the sum of targets is seen. */
-static void mark_paths(const sn_record_call *c, const snug_tape *t, size_t n, uint32_t *marks) {
-    const sn_recording *rec = t->r->now;
-    const size_t end = rec->serial == t->end_in ? t->end_value : rec->n_values;
-    for (size_t v = rec->serial == t->born_in ? t->first_value : 0; v < end; v++)
-        marks[v] = sn_marks_have(t->r, rec->tapes[v], t->bit);
-    for (size_t v = c->mark.n_values; v < n; v++)
-        marks[v] = 1;
+static sn_value stands_for(const void *ctx, sn_value v) {
+    return behind(((const sight *)ctx)->rec, v);
 }
 
 static snug_status differentiate(sn_record_call *c, const snug_tape *t, sn_value loss,
                                  const wanted_list *w, sn_value *grads, snug_error *err) {
-    sn_recording *rec = t->r->now;
-    const size_t n = sn_graph_n_values(rec->graph), stand_bytes = n * sizeof(sn_value);
-    void *marks;
-    sn_value *stand_in;
-    SNUG_TRY(sn_alloc_zero(t->r->engine, SN_MEM_TAPES, n * sizeof(uint32_t), &marks, err));
-    snug_status status = make_paths(rec, &stand_in, err);
-    mark_paths(c, t, n, marks);
-    sn_gradient_paths paths = paths_of(c, t);
-    paths.marks = marks;
-    paths.stand_in = stand_in;
-    if (status == SNUG_OK)
-        status = sn_graph_gradients_along(c->b.graph, loss, w->value, w->n, &paths, grads, err);
-    sn_free(t->r->engine, SN_MEM_TAPES, stand_in, stand_in ? stand_bytes : 0);
-    sn_free(t->r->engine, SN_MEM_TAPES, marks, n * sizeof(uint32_t));
-    return status;
+    const sn_recording *rec = t->r->now;
+    const bool mine = rec->serial == t->born_in, ended = rec->serial == t->end_in;
+    const uint32_t newest = (uint32_t)c->mark.n_nodes;
+    const sight s = {.tape = t,
+                     .rec = rec,
+                     .first = mine ? t->first_value : 0,
+                     .end = ended ? t->end_value : rec->n_values,
+                     .newest = c->mark.n_values};
+    const sn_gradient_paths paths = {.ctx = &s,
+                                     .sees = sees,
+                                     .stand_in = rec->n_kept > 0 ? stand_in : NULL,
+                                     .stands_for = rec->n_kept > 0 ? stands_for : NULL,
+                                     .first_node = mine ? t->first_node : 0,
+                                     .skip_from = ended ? t->end_node : newest,
+                                     .skip_to = newest};
+    return sn_graph_gradients_along(c->b.graph, loss, w->value, w->n, &paths, grads, err);
 }
 
 /* Gradients of one source's values, added. */
@@ -499,7 +505,8 @@ static void use_up(snug_tape *t) {
     snug_tape_stop(t);
     t->used = true;
     sn_tape_set_open(t, false);
-    forget(t);
+    prune(t->r);
+    forget_watched(t);
 }
 
 snug_status snug_tape_gradient(snug_tape *t, snug_tensor *const *targets, snug_tensor *const *seeds,

@@ -160,7 +160,7 @@ struct sn_recording {
     double work;  /* operations recorded since it has */
     sn_kept *kept;
     size_t n_kept, cap_kept;
-    sn_numbers kept_of; /* by leaf: the newest of kept */
+    sn_numbers kept_of, leaf_of; /* the newest of kept, by leaf and by value */
     bool has_versions;  /* leaves may be older versions of variables */
     uint32_t n_again;   /* so many first nodes ran before and are here for tapes */
     sn_echo *echo;
@@ -184,7 +184,6 @@ struct snug_tape {
     struct sn_seat *active_in;             /* that seat */
     bool persistent, watches, explicit, used;
     bool open;        /* gradients may still be asked for */
-    bool marks;       /* something was watched by name since it was used up */
     uint64_t born_in; /* serial of the recording it was made in, which had so many nodes */
     uint32_t first_node, first_value;
     uint64_t end_in; /* the same of where it was stopped, and has seen nothing since; 0: nowhere */
@@ -265,8 +264,9 @@ typedef struct {
     uint32_t limit;               /* of n_used, from which on somebody looks who has them */
     sn_numbers by_hash;
     uint64_t *taken, *open; /* numbers of tapes; and of them: whose gradients may be asked for */
+    uint64_t *gone;         /* of them: their tapes are dropped, but sets may still have them */
     uint64_t *scratch;      /* zeros but for a set under way */
-    size_t cap_taken, cap_open, cap_scratch, n_words, n_taken;
+    size_t cap_taken, cap_open, cap_gone, cap_scratch, n_words, n_taken, n_gone;
 } sn_tape_sets;
 
 /* Bytes of a large result that nobody holds any more. */
@@ -303,6 +303,7 @@ struct snug_recorder {
     /* Marks of the first; with SN_MANY where there are more active ones. Explicit: watch given
      * variables. Open: gradients may still be asked for. */
     uint32_t active_tapes, watching_tapes, explicit_tapes, open_tapes;
+    uint32_t gone_tapes; /* bits of dropped tapes that marks may still have */
     size_t n_open_tapes; /* all of them */
     sn_tape_sets sets;
     sn_given *given;
@@ -480,6 +481,9 @@ bool sn_sets_have(const snug_recorder *r, uint32_t mark, uint32_t number);
 /* Whether an open tape is in the mark that is not in the other one. */
 bool sn_sets_open_beside(const snug_recorder *r, uint32_t mark, uint32_t but);
 void sn_sets_forget(snug_recorder *r, uint32_t number);
+/* Marks lose all tapes that were dropped, whose numbers can be taken again; not while a plan runs.
+ */
+void sn_sets_forget_gone(snug_recorder *r);
 /* Sets that nobody has go; not in the middle of a call. */
 void sn_sets_collect(snug_recorder *r);
 void sn_sets_tidy(snug_recorder *r); /* the same where there are many, or no tapes that need them */

@@ -2,6 +2,12 @@
  * over those only that depend on one of wrt, and asks each row's rule for the gradients of its
  * inputs.
  *
+ *     find      nodes that the loss depends on, the newest first: each is behind its readers
+ *     mark      of them, from the oldest on, what depends on wrt
+ *     visit     the newest first again: rules
+ *
+ * What it takes grows with these nodes, not with the graph: many tapes share a recording.
+ *
  * Invariants:
  * 1. A value's gradient is complete before its maker is visited, because readers stand behind the
  *    maker.
@@ -28,73 +34,183 @@ const sn_grad_rule sn_grad_rules[SN_N_OPS] = {
 #undef SNUG_OP
 };
 
-/* One reverse pass. Arrays have an entry per value of the graph as it was at the start. */
+/* A value on the way. */
+typedef struct {
+    sn_value value, grad; /* grad: the sum so far */
+    bool depends;         /* on one of wrt, through rows that carry gradients */
+    bool found;           /* of a node's first output: the node is in the list */
+    uint32_t before;      /* its place in a pass that asked for this one: rules do */
+} place;
+
+/* One reverse pass. */
 typedef struct {
     sn_graph *g;
     sn_builder b;
-    size_t n_values;
     const sn_gradient_paths *paths; /* NULL: all */
-    bool *depends;                  /* on one of wrt, through rows that carry gradients */
-    sn_value *grad;                 /* the sum so far */
-    uint32_t first;                 /* node that depends on one of wrt */
+    place *places;
+    size_t n_places, cap_places;
+    uint32_t *nodes;   /* the newest first */
+    uint32_t *waiting; /* found, and not in the list yet: a heap, the newest in front */
+    size_t n_nodes, n_waiting, cap_nodes, cap_waiting;
 } reverse_pass;
 
 static bool is_float(const sn_graph *g, sn_value v) {
     return sn_dtype_is_float(sn_graph_type(g, v)->dtype);
 }
 
-/* --- what depends on wrt ---------------------------------------------------------------------- */
+/* --- places ----------------------------------------------------------------------------------- */
+/* NULL: it is not on the way. What stands in g->way counts only if the place is this value's. */
+static place *place_of(const reverse_pass *p, sn_value v) {
+    const uint32_t i = v.i < p->g->cap_way ? p->g->way[v.i] : UINT32_MAX;
+    return i < p->n_places && p->places[i].value.i == v.i ? &p->places[i] : NULL;
+}
 
-/* Rows with rule `zero` and values that are not floats end the dependence: no gradient comes back
- * through them. */
-static void mark_value(reverse_pass *p, sn_value v) {
-    p->depends[v.i] = true;
-    if (p->paths && p->paths->stand_in && sn_value_ok(p->paths->stand_in[v.i]))
-        p->depends[p->paths->stand_in[v.i].i] = true;
+/* Moves those that were made before. */
+static snug_status make_place(reverse_pass *p, sn_value v, place **out, snug_error *err) {
+    *out = place_of(p, v);
+    if (*out)
+        return SNUG_OK;
+    SNUG_TRY(sn_grow(p->g->engine, SN_MEM_GRAPH, &p->places, sizeof *p->places, &p->cap_places,
+                     p->n_places + 1, err));
+    *out = &p->places[p->n_places];
+    **out = (place){.value = v, .grad = SN_NO_VALUE, .before = p->g->way[v.i]};
+    p->g->way[v.i] = (uint32_t)p->n_places++;
+    return SNUG_OK;
+}
+
+static bool depends(const reverse_pass *p, sn_value v) {
+    const place *at = place_of(p, v);
+    return at && at->depends;
+}
+
+static snug_status widen_way(sn_graph *g, snug_error *err) {
+    const size_t before = g->cap_way;
+    SNUG_TRY(sn_grow(g->engine, SN_MEM_GRAPH, &g->way, sizeof *g->way, &g->cap_way, g->n_values,
+                     err));
+    memset(g->way + before, 0, (g->cap_way - before) * sizeof *g->way);
+    return SNUG_OK;
+}
+
+static sn_value stand_in_of(const reverse_pass *p, sn_value v) {
+    return p->paths && p->paths->stand_in ? p->paths->stand_in(p->paths->ctx, v) : SN_NO_VALUE;
+}
+
+/* What is read of value v. */
+static sn_value read_as(const reverse_pass *p, sn_value v) {
+    const sn_value other = stand_in_of(p, v);
+    return sn_value_ok(other) ? other : v;
 }
 
 static bool is_on_path(const reverse_pass *p, sn_value v) {
-    return !p->paths || (p->paths->marks[v.i] & p->paths->mask) != 0;
+    return !p->paths || p->paths->sees(p->paths->ctx, v);
 }
 
-/* Of a recording, an assignment's result is a source of its own. */
+/* Rows with rule `zero` and values that are not floats end the dependence: no gradient comes back
+ * through them. Of a recording, an assignment's result is a source of its own. */
 static bool carries(const reverse_pass *p, sn_op op) {
     return sn_grad_rules[op] != sn_grad_zero && !(p->paths && sn_ops[op].effect == SN_STATE);
 }
 
 static bool is_skipped(const reverse_pass *p, uint32_t node) {
-    return p->paths && node >= p->paths->skip_from && node < p->paths->skip_to;
+    return p->paths && (node < p->paths->first_node ||
+                        (node >= p->paths->skip_from && node < p->paths->skip_to));
 }
 
-static void mark_dependent(reverse_pass *p, const sn_value *wrt, int n) {
+/* --- nodes, the newest first ------------------------------------------------------------------ */
+static void swap(uint32_t *x, uint32_t *y) {
+    const uint32_t was = *x;
+    *x = *y;
+    *y = was;
+}
+
+static void wait_for(reverse_pass *p, uint32_t node) {
+    uint32_t *heap = p->waiting;
+    size_t i = p->n_waiting++;
+    heap[i] = node;
+    for (; i > 0 && heap[(i - 1) / 2] < heap[i]; i = (i - 1) / 2)
+        swap(&heap[i], &heap[(i - 1) / 2]);
+}
+
+static uint32_t take_newest(reverse_pass *p) {
+    uint32_t *heap = p->waiting;
+    const uint32_t newest = heap[0];
+    const size_t n = --p->n_waiting;
+    heap[0] = heap[n];
+    for (size_t i = 0, next = 1; next < n; i = next, next = 2 * i + 1) {
+        next += next + 1 < n && heap[next + 1] > heap[next];
+        if (heap[i] >= heap[next])
+            break;
+        swap(&heap[i], &heap[next]);
+    }
+    return newest;
+}
+
+/* The node that makes the value, or what the value stands for. */
+static snug_status find_maker(reverse_pass *p, sn_value v, snug_error *err) {
+    const sn_value old = p->paths && p->paths->stands_for
+                             ? p->paths->stands_for(p->paths->ctx, v)
+                             : SN_NO_VALUE;
+    const sn_value made = sn_value_ok(old) ? old : v;
+    const sn_node n = sn_graph_value_at(p->g, made)->node;
+    if (n.i == SN_NO_NODE.i || is_skipped(p, n.i) || !is_float(p->g, made) || !is_on_path(p, made))
+        return SNUG_OK;
+    const sn_node_info *node = sn_graph_node_at(p->g, n);
+    place *at;
+    SNUG_TRY(make_place(p, node->out[0], &at, err));
+    if (at->found || !carries(p, node->op))
+        return SNUG_OK;
+    at->found = true;
+    SNUG_TRY(sn_grow(p->g->engine, SN_MEM_GRAPH, &p->waiting, sizeof *p->waiting, &p->cap_waiting,
+                     p->n_waiting + 1, err));
+    wait_for(p, n.i);
+    return SNUG_OK;
+}
+
+static snug_status find_nodes(reverse_pass *p, const sn_pull_back *q, snug_error *err) {
+    for (int k = 0; k < q->n_outs; k++)
+        if (!q->douts || sn_value_ok(q->douts[k]))
+            SNUG_TRY(find_maker(p, q->outs[k], err));
+    while (p->n_waiting > 0) {
+        const sn_node n = {take_newest(p)};
+        const sn_node_info *node = sn_graph_node_at(p->g, n);
+        SNUG_TRY(sn_grow(p->g->engine, SN_MEM_GRAPH, &p->nodes, sizeof *p->nodes, &p->cap_nodes,
+                         p->n_nodes + 1, err));
+        p->nodes[p->n_nodes++] = n.i;
+        for (int k = 0; k < node->n_in; k++)
+            SNUG_TRY(find_maker(p, node->in[k], err));
+    }
+    return SNUG_OK;
+}
+
+/* --- what depends on wrt ---------------------------------------------------------------------- */
+static snug_status mark_value(reverse_pass *p, sn_value v, snug_error *err) {
+    const sn_value other = stand_in_of(p, v);
+    place *at;
+    SNUG_TRY(make_place(p, v, &at, err));
+    at->depends = true;
+    if (!sn_value_ok(other))
+        return SNUG_OK;
+    SNUG_TRY(make_place(p, other, &at, err));
+    at->depends = true;
+    return SNUG_OK;
+}
+
+static snug_status mark_dependent(reverse_pass *p, const sn_value *wrt, int n, snug_error *err) {
     for (int k = 0; k < n; k++)
-        mark_value(p, wrt[k]);
-    const uint32_t n_nodes = sn_graph_n_nodes(p->g);
-    p->first = n_nodes;
-    for (uint32_t i = p->paths ? p->paths->first_node : 0; i < n_nodes; i++) {
-        if (is_skipped(p, i)) {
-            i = p->paths->skip_to - 1;
-            continue;
-        }
-        const sn_node_info *node = sn_graph_node_at(p->g, (sn_node){i});
+        SNUG_TRY(mark_value(p, wrt[k], err));
+    for (size_t i = p->n_nodes; i-- > 0;) {
+        const sn_node_info *node = sn_graph_node_at(p->g, (sn_node){p->nodes[i]});
         bool any = false;
-        for (int k = 0; k < node->n_in && carries(p, node->op); k++)
-            any = any || p->depends[node->in[k].i];
-        p->first = any && i < p->first ? i : p->first;
+        for (int k = 0; k < node->n_in; k++)
+            any = any || depends(p, node->in[k]);
         for (int k = 0; any && k < node->n_out; k++)
             if (is_float(p->g, node->out[k]) && is_on_path(p, node->out[k]))
-                mark_value(p, node->out[k]);
+                SNUG_TRY(mark_value(p, node->out[k], err));
     }
+    return SNUG_OK;
 }
 
 /* --- one node --------------------------------------------------------------------------------- */
-
-/* Whether a gradient arrived and an input wants one; fills the call. */
-/* What is read of value v. */
-static sn_value read_as(const reverse_pass *p, sn_value v) {
-    const sn_value other = p->paths && p->paths->stand_in ? p->paths->stand_in[v.i] : SN_NO_VALUE;
-    return sn_value_ok(other) ? other : v;
-}
 
 /* Halves are added as f32: they are there to be stored and cast. */
 static sn_value add_gradients(sn_builder *b, sn_value x, sn_value y) {
@@ -111,26 +227,33 @@ static sn_value add_gradients(sn_builder *b, sn_value x, sn_value y) {
 
 /* The gradient of a value is also that of its stand-in. */
 static void add_stand_in(reverse_pass *p, sn_value v) {
-    const sn_value other = read_as(p, v);
-    if (other.i == v.i || !sn_value_ok(p->grad[other.i]))
+    const sn_value other = stand_in_of(p, v);
+    place *of = place_of(p, v), *from = sn_value_ok(other) ? place_of(p, other) : NULL;
+    if (!of || !from || !sn_value_ok(from->grad))
         return;
-    p->grad[v.i] = add_gradients(&p->b, p->grad[v.i], p->grad[other.i]);
-    p->grad[other.i] = SN_NO_VALUE;
+    of->grad = add_gradients(&p->b, of->grad, from->grad);
+    from->grad = SN_NO_VALUE;
 }
 
+static sn_value gradient_of(const reverse_pass *p, sn_value v) {
+    const place *at = place_of(p, v);
+    return at ? at->grad : SN_NO_VALUE;
+}
+
+/* Whether a gradient arrived and an input wants one; fills the call. */
 static bool prepare_call(reverse_pass *p, const sn_node_info *node, sn_grad_call *c) {
     bool arrived = false, wanted = false;
     *c = (sn_grad_call){.b = &p->b, .node = node};
     for (int k = 0; k < node->n_out; k++) {
         add_stand_in(p, node->out[k]);
         c->out[k] = read_as(p, node->out[k]);
-        c->dout[k] = p->grad[node->out[k].i];
+        c->dout[k] = gradient_of(p, node->out[k]);
         arrived = arrived || sn_value_ok(c->dout[k]);
     }
     for (int i = 0; i < node->n_in; i++) {
         c->in[i] = read_as(p, node->in[i]);
         c->din[i] = SN_NO_VALUE;
-        c->wants[i] = p->depends[node->in[i].i];
+        c->wants[i] = depends(p, node->in[i]);
         wanted = wanted || c->wants[i];
     }
     return arrived && wanted;
@@ -182,7 +305,8 @@ static snug_status collect(reverse_pass *p, const sn_grad_call *c, snug_error *e
             return sn_fail(err, SNUG_E_INTERNAL,
                            "the gradient rule of %s gave input %d another type",
                            sn_ops[c->node->op].name, i);
-        p->grad[in.i] = add_gradients(&p->b, p->grad[in.i], c->din[i]);
+        place *at = place_of(p, in); /* an input is wanted because it is marked there */
+        at->grad = add_gradients(&p->b, at->grad, c->din[i]);
     }
     return sn_builder_done(&p->b, err);
 }
@@ -272,55 +396,47 @@ static sn_value one_for(reverse_pass *p, sn_value loss) {
 
 /* douts NULL: the one result is a loss. */
 static snug_status run_pass(reverse_pass *p, const sn_pull_back *q, snug_error *err) {
-    const uint32_t n_nodes = sn_graph_n_nodes(p->g);
     sn_graph_set_part(p->g, SN_PART_BACKWARD);
     for (int k = 0; k < q->n_outs; k++) {
         const sn_value out = q->outs[k];
-        if (!p->depends[out.i] || (q->douts && !sn_value_ok(q->douts[k])))
+        if (!depends(p, out) || (q->douts && !sn_value_ok(q->douts[k])))
             continue;
         const sn_value d = q->douts ? q->douts[k] : one_for(p, out);
-        sn_value *sum = &p->grad[out.i];
-        *sum = add_gradients(&p->b, *sum, d);
+        place *at = place_of(p, out);
+        at->grad = add_gradients(&p->b, at->grad, d);
     }
     SNUG_TRY(sn_builder_done(&p->b, err));
-    for (uint32_t i = n_nodes; i-- > p->first;) {
-        if (is_skipped(p, i))
-            i = p->paths->skip_from;
-        else
-            SNUG_TRY(visit(p, (sn_node){i}, err));
-    }
+    for (size_t i = 0; i < p->n_nodes; i++)
+        SNUG_TRY(visit(p, (sn_node){p->nodes[i]}, err));
     return SNUG_OK;
+}
+
+static snug_status find_and_run(reverse_pass *p, const sn_pull_back *q, sn_value *grads,
+                                snug_error *err) {
+    SNUG_TRY(widen_way(p->g, err));
+    SNUG_TRY(find_nodes(p, q, err));
+    SNUG_TRY(mark_dependent(p, q->wrt, q->n_wrt, err));
+    SNUG_TRY(run_pass(p, q, err));
+    for (int k = 0; k < q->n_wrt; k++) {
+        add_stand_in(p, q->wrt[k]);
+        grads[k] = gradient_of(p, q->wrt[k]);
+    }
+    return sn_builder_done(&p->b, err);
 }
 
 static snug_status pull_back(sn_graph *g, const sn_pull_back *q, sn_value *grads, snug_error *err) {
     const sn_graph_mark mark = sn_graph_mark_now(g);
-    reverse_pass p = {.g = g, .b = sn_builder_on(g), .n_values = g->n_values, .paths = q->paths};
-    void *depends = NULL, *grad = NULL;
-    snug_status status =
-        sn_alloc_zero(g->engine, SN_MEM_GRAPH, p.n_values * sizeof *p.depends, &depends, err);
-    if (status == SNUG_OK)
-        status = sn_alloc(g->engine, SN_MEM_GRAPH, p.n_values * sizeof *p.grad, &grad, err);
+    reverse_pass p = {.g = g, .b = sn_builder_on(g), .paths = q->paths};
+    const snug_status status = find_and_run(&p, q, grads, err);
     if (status != SNUG_OK)
-        goto done;
-    p.depends = depends;
-    p.grad = grad;
-    memset(p.grad, 0xff, p.n_values * sizeof *p.grad); /* SN_NO_VALUE */
-    mark_dependent(&p, q->wrt, q->n_wrt);
-    status = run_pass(&p, q, err);
-    if (status != SNUG_OK) {
         sn_graph_go_back(g, &mark);
-        goto done;
-    }
     g->owner = mark.owner;
     g->part = mark.part;
-    for (int k = 0; k < q->n_wrt; k++) {
-        add_stand_in(&p, q->wrt[k]);
-        grads[k] = p.grad[q->wrt[k].i];
-    }
-    status = sn_builder_done(&p.b, err);
-done:
-    sn_free(g->engine, SN_MEM_GRAPH, grad, p.n_values * sizeof *p.grad);
-    sn_free(g->engine, SN_MEM_GRAPH, depends, p.n_values * sizeof *p.depends);
+    for (size_t i = p.n_places; i-- > 0;)
+        g->way[p.places[i].value.i] = p.places[i].before;
+    sn_free(g->engine, SN_MEM_GRAPH, p.places, p.cap_places * sizeof *p.places);
+    sn_free(g->engine, SN_MEM_GRAPH, p.nodes, p.cap_nodes * sizeof *p.nodes);
+    sn_free(g->engine, SN_MEM_GRAPH, p.waiting, p.cap_waiting * sizeof *p.waiting);
     return status;
 }
 

@@ -67,6 +67,7 @@ void sn_graph_destroy(sn_graph *g) {
     free_array(g, g->inputs, g->cap_inputs, sizeof *g->inputs);
     free_array(g, g->outputs, g->cap_outputs, sizeof *g->outputs);
     free_array(g, (void *)g->owners, g->cap_owners, sizeof *g->owners);
+    free_array(g, g->way, g->cap_way, sizeof *g->way);
     sn_zone_destroy(g->zone);
     sn_free(g->engine, SN_MEM_GRAPH, g, sizeof *g);
 }

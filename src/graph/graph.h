@@ -191,14 +191,17 @@ SNUG_CHECKED snug_status sn_graph_find_output(const sn_graph *g, const char *nam
 SNUG_CHECKED snug_status sn_graph_find_param(const sn_graph *g, const char *name, sn_param *out,
                                              snug_error *err);
 
-/* Gradients where not every way counts. */
+/* Gradients where not every way counts. Asked of the values on the way only, so that a gradient
+ * costs what lies between the loss and what it is asked for. */
 typedef struct {
-    const uint32_t *marks; /* per value; a node carries gradients if an output has one of `mask` */
-    uint32_t mask;
-    const sn_value *stand_in; /* per value: the one that is read in its place, or SN_NO_VALUE; made
-                                 later than it, its gradient is the value's. NULL: none has one */
-    uint32_t first_node;      /* that may carry a mark */
-    uint32_t skip_from, skip_to; /* none of these nodes carries one, but the loss may be theirs */
+    const void *ctx;
+    bool (*sees)(const void *ctx, sn_value v); /* a node carries gradients if an output is seen */
+    /* The value that is read in its place, or SN_NO_VALUE; made later than it, its gradient is the
+     * value's. And the other way round. */
+    sn_value (*stand_in)(const void *ctx, sn_value v);
+    sn_value (*stands_for)(const void *ctx, sn_value v);
+    uint32_t first_node;         /* that may be seen */
+    uint32_t skip_from, skip_to; /* none of these nodes is, but the loss may be theirs */
 } sn_gradient_paths;
 
 /* d(loss)/d(wrt[k]) for a scalar loss, appended as nodes of part BACKWARD. grads[k] is SN_NO_VALUE

@@ -56,6 +56,8 @@ struct snug_graph {
     sn_part part;
     const sn_param_source *source; /* of parameters with names, or NULL */
     uint32_t plain[2];             /* slots of 0 and 1; UINT32_MAX: not made yet */
+    uint32_t *way;                 /* per value: its place in a reverse pass, if it has one there */
+    size_t cap_way;
 };
 
 /* Owner by index, for rewrites that copy nodes of a graph with the same owners. */

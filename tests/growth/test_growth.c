@@ -156,6 +156,30 @@ static void keep_tapes(bench *b, int n) {
     free(t), free(y);
 }
 
+/* Of one tape, and nothing is read between them. */
+static void ask_one_tape(bench *b, int n) {
+    snug_tape *t;
+    snug_tensor **y = calloc((size_t)n, sizeof(snug_tensor *));
+    snug_tensor *x = number(b, 1), *sum = number(b, 0);
+    OK(snug_tape_create(b->r, &(snug_tape_options){.persistent = 1}, &t, &b->err));
+    OK(snug_tape_watch(t, x, &b->err));
+    for (int i = 0; i < n; i++)
+        y[i] = chain(b, x, 2);
+    snug_tape_stop(t);
+    for (int i = 0; i < n; i++) {
+        snug_tensor *dx = gradient(b, t, y[i], x), *more = op(b, "add", "", sum, dx);
+        snug_tensor_drop(y[i]);
+        snug_tensor_drop(dx);
+        snug_tensor_drop(sum);
+        sum = more;
+    }
+    snug_tape_drop(t);
+    (void)value_of(b, sum);
+    snug_tensor_drop(sum);
+    snug_tensor_drop(x);
+    free(y);
+}
+
 static snug_tensor *call(bench *b, const char *name, const snug_argument *args, int n) {
     snug_tensor *out;
     int function, n_out;
@@ -345,8 +369,9 @@ static void expect_growth(void **state, growing grow, int n) {
     }
 CASE(recording_and_its_run_grow_with_operations, record_and_run, 2000)
 CASE(gradients_grow_with_operations, differentiate, 2000)
-CASE(tapes_do_not_look_at_what_others_saw, use_tapes, 100)
-CASE(tapes_wait_beside_each_other, keep_tapes, 100)
+CASE(tapes_do_not_look_at_what_others_saw, use_tapes, 1000)
+CASE(tapes_wait_beside_each_other, keep_tapes, 1000)
+CASE(gradients_of_one_tape_do_not_look_at_the_rest_of_it, ask_one_tape, 1000)
 CASE(lists_grow_with_tensors, join_lists, 2000)
 CASE(steps_grow_with_variables, train_variables, 500)
 CASE(unique_values_grow_with_elements, find_unique, 5000)
@@ -384,6 +409,7 @@ int main(void) {
         engine_test(test_gradients_grow_with_operations),
         engine_test(test_tapes_do_not_look_at_what_others_saw),
         engine_test(test_tapes_wait_beside_each_other),
+        engine_test(test_gradients_of_one_tape_do_not_look_at_the_rest_of_it),
         engine_test(test_lists_grow_with_tensors),
         engine_test(test_steps_grow_with_variables),
         engine_test(test_unique_values_grow_with_elements),
