@@ -265,7 +265,7 @@ def is_tensor(x):
     """Also of texts, and of parts of elements in a function that a pipeline repeats."""
     from snug._strings import StringTensor
     from snug._variable import IndexedSlices
-    return _C.is_tensor(x) or isinstance(x, (StringTensor, IndexedSlices)) or hasattr(x, "_slot")
+    return _C.is_tensor(x) or isinstance(x, (StringTensor, IndexedSlices, tf.SparseTensor, tf.RaggedTensor)) or hasattr(x, "_slot")
 
 
 def is_symbolic_tensor(tensor):

@@ -259,6 +259,11 @@ uint32_t sn_fn_axes(sn_fn_call *c, const char *name, int rank) {
     return sn_fn_failed(c) ? 0 : set;
 }
 
+bool sn_fn_no_axes(sn_fn_call *c, const char *name) {
+    int n;
+    return sn_fn_ints(c, name, &n) && n == 0;
+}
+
 bool sn_fn_shape(sn_fn_call *c, const char *name, snug_type *out) {
     int n;
     const int64_t *dims = sn_fn_ints(c, name, &n);
@@ -299,9 +304,17 @@ static sn_value wide_whole(sn_fn_call *c, int64_t v) {
     return sn_build_add(c->b, above, sn_build_scalar(c->b, SNUG_I64, (double)low));
 }
 
+/* A number as this dtype has it: of 8 bits it keeps the lowest ones, as TensorFlow's do. */
+static double number_as(const snug_argument *a, snug_dtype dtype) {
+    if (a->kind != SNUG_ARG_INTEGER || (dtype != SNUG_I8 && dtype != SNUG_U8))
+        return number_of(a);
+    const int64_t low = a->integer & 255;
+    return (double)(dtype == SNUG_I8 && low > 127 ? low - 256 : low);
+}
+
 static sn_value scalar(sn_fn_call *c, const snug_argument *a, snug_dtype dtype) {
     const int64_t most = (int64_t)1 << 53;
-    const double v = number_of(a);
+    const double v = number_as(a, dtype);
     if (dtype == SNUG_I64 && a->kind == SNUG_ARG_INTEGER &&
         (a->integer > most || a->integer < -most))
         return wide_whole(c, a->integer);
@@ -440,6 +453,7 @@ sn_value sn_fn_result(sn_fn_call *c, int i) {
 }
 
 static sn_value value_of(sn_fn_call *c, const snug_argument *a);
+static sn_value value_as(sn_fn_call *c, const snug_argument *a, snug_dtype dtype);
 
 /* A list with tensors in it: along a new axis. */
 static sn_value stack_of(sn_fn_call *c, const snug_argument *a) {
@@ -457,8 +471,8 @@ static sn_value stack_of(sn_fn_call *c, const snug_argument *a) {
     }
     for (int i = 0; i < a->list.n; i++)
         if (!sn_value_ok(each[i]))
-            each[i] = scalar(c, &a->list.items[i], dtype);
-    return sn_build_stack(c->b, each, a->list.n, 0);
+            each[i] = value_as(c, &a->list.items[i], dtype);
+    return sn_fn_failed(c) ? SN_NO_VALUE : sn_build_stack(c->b, each, a->list.n, 0);
 }
 
 static sn_value value_of(sn_fn_call *c, const snug_argument *a) {
@@ -512,6 +526,12 @@ sn_value sn_fn_named(sn_fn_call *c, const char *name) {
 
 sn_value sn_fn_named_as(sn_fn_call *c, const char *name, snug_dtype dtype) {
     return value_as(c, sn_fn_argument(c, name), dtype);
+}
+
+void sn_fn_same_dtype(sn_fn_call *c, sn_value x, sn_value y) {
+    if (!sn_fn_failed(c) && sn_fn_dtype_of(c, x) != sn_fn_dtype_of(c, y))
+        sn_fn_refuse(c, SNUG_E_SHAPE, "tensors of %s and %s; cast one",
+                     snug_dtype_name(sn_fn_dtype_of(c, x)), snug_dtype_name(sn_fn_dtype_of(c, y)));
 }
 
 bool sn_fn_number(sn_fn_call *c, int i, double *out) {
@@ -587,10 +607,11 @@ static void use_items(sn_fn_call *c, const snug_argument *items, int n, sn_value
         const snug_dtype own = sn_fn_dtype_of(c, out[k]);
         dtype = dtype == SNUG_N_DTYPES ? own : c->promotes ? common(dtype, own) : dtype;
     }
-    for (int k = 0; k < n && dtype == SNUG_N_DTYPES; k++)
+    const bool numbers = dtype == SNUG_N_DTYPES;
+    for (int k = 0; k < n && numbers; k++)
         dtype = k ? common(dtype, own_dtype(&items[k])) : own_dtype(&items[0]);
     for (int k = 0; k < n && !sn_fn_failed(c); k++)
-        out[k] = !sn_value_ok(out[k]) ? scalar(c, &items[k], dtype)
+        out[k] = !sn_value_ok(out[k]) ? value_as(c, &items[k], dtype)
                  : c->promotes        ? sn_build_cast(c->b, out[k], dtype)
                                       : out[k];
 }

@@ -18,11 +18,12 @@
 
 #include <snug/function.h>
 
-#define SN_FN_MAX_ARGS  20
-#define SN_FN_MAX_OUT   96
-#define SN_FN_MAX_ITEMS 256 /* integers of an argument, and items of a list that is read in place  \
-                             */
-#define SN_FN_MAX_MADE 32   /* tensors made of lists and of what is read */
+#define SN_FN_MAX_ARGS 20
+#define SN_FN_MAX_OUT  96
+#define SN_FN_MAX_ITEMS                                                                            \
+    256                   /* integers of an argument, and items of a list that is read in place    \
+                           */
+#define SN_FN_MAX_MADE 32 /* tensors made of lists and of what is read */
 
 typedef struct {
     sn_record_call r;
@@ -82,6 +83,8 @@ const int64_t *sn_fn_ints(sn_fn_call *c, const char *name, int *n);
 int sn_fn_axis(sn_fn_call *c, const char *name, int rank, int otherwise);
 /* A set of axes; 0 where none are given. */
 uint32_t sn_fn_axes(sn_fn_call *c, const char *name, int rank);
+/* Whether it is the empty list, axis=[]: over no axis, each element for itself. */
+bool sn_fn_no_axes(sn_fn_call *c, const char *name);
 /* A shape; false after an error. dtype is not set. */
 bool sn_fn_shape(sn_fn_call *c, const char *name, snug_type *out);
 /* Pictures with their channels last, and results as they came, by the argument data_format. */
@@ -113,6 +116,8 @@ sn_value sn_fn_named(sn_fn_call *c, const char *name);
 sn_value sn_fn_named_as(sn_fn_call *c, const char *name, snug_dtype dtype);
 /* Arguments i and k in one dtype. */
 void sn_fn_pair(sn_fn_call *c, int i, int k, sn_value *x, sn_value *y);
+/* Refuses operands of two dtypes, before they are cast. */
+void sn_fn_same_dtype(sn_fn_call *c, sn_value x, sn_value y);
 /* The tensors of a list, in one dtype; how many, 0 after an error. Lent until the next call. */
 int sn_fn_values(sn_fn_call *c, int i, sn_value *out, int max);
 /* The same of any length; they lie in the call until it ends or asks for another list, and may be
@@ -127,6 +132,8 @@ sn_value sn_fn_affine(sn_fn_call *c, sn_value x, double scale, double shift);
 sn_value sn_fn_like(sn_fn_call *c, sn_value x, double v);
 /* x limit / max(|x|, limit), of x whose |x|^2 is `squares`. */
 sn_value sn_fn_shortened(sn_fn_call *c, sn_value x, sn_value squares, sn_value limit);
+/* The singular values of matrices [..., m, n], the largest first (functions_solve.c). */
+sn_value sn_fn_singular_values(sn_fn_call *c, sn_value x);
 /* The key of a draw: of its argument "seed" (the stateless ones' always the same, others' the next
  * of a sequence), or the recorder's next. */
 int64_t sn_fn_key(sn_fn_call *c);

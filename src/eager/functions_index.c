@@ -547,6 +547,8 @@ void sn_fn_meshgrid(sn_fn_call *c) {
     sn_value x[SNUG_MAX_RANK];
     const int n = sn_fn_values(c, 0, x, SNUG_MAX_RANK);
     const bool swapped = !sn_fn_says(c, "indexing", "ij") && n > 1;
+    if (!sn_fn_says(c, "indexing", "ij") && !sn_fn_says(c, "indexing", "xy"))
+        return sn_fn_refuse(c, SNUG_E_INVALID, "indexing is 'xy' or 'ij'");
     snug_type t = {.rank = n};
     for (int i = 0; i < n; i++) {
         const int axis = swapped && i < 2 ? 1 - i : i;

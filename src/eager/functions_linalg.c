@@ -320,13 +320,84 @@ static sn_value reduce(sn_fn_call *c, sn_op op, sn_value x, uint32_t axes, bool 
     return sn_fn_type(c, x).rank ? sn_build_reduce(c->b, op, x, axes, keepdims) : x;
 }
 
+/* The matrix norm that sums magnitudes along one axis and takes the largest (or smallest) sum along
+ * the other: 1 adds columns up, infinity rows. */
+static sn_value norm_of_sums(sn_fn_call *c, sn_value x, const int pair[2], double p,
+                             bool keepdims) {
+    const int added = isinf(p) ? pair[1] : pair[0], left = isinf(p) ? pair[0] : pair[1];
+    const sn_value sums = sn_build_sum(c->b, sn_build_abs(c->b, x), 1u << added, true),
+                   most = reduce(c, p > 0 ? SN_OP_max : SN_OP_min, sums, 1u << left, true);
+    return keepdims ? most : sn_build_sum(c->b, most, 1u << pair[0] | 1u << pair[1], false);
+}
+
+/* From singular values: the largest (2), the smallest (-2), or their sum ("nuc", p = 0). */
+static sn_value norm_of_spectrum(sn_fn_call *c, sn_value x, const int pair[2], double p,
+                                 bool keepdims) {
+    const int rank = sn_fn_type(c, x).rank;
+    int order[SNUG_MAX_RANK], n = 0;
+    for (int k = 0; k < rank; k++)
+        if (k != pair[0] && k != pair[1])
+            order[n++] = k;
+    order[n++] = pair[0];
+    order[n] = pair[1];
+    const sn_value s = sn_fn_singular_values(c, sn_build_transpose(c->b, x, order)),
+                   norm = reduce(c,
+                                 p == 0  ? SN_OP_sum
+                                 : p > 0 ? SN_OP_max
+                                         : SN_OP_min,
+                                 s, 1u << (rank - 2), false);
+    if (!keepdims)
+        return norm;
+    const int first = pair[0] < pair[1] ? pair[0] : pair[1];
+    return sn_build_expand_dims(c->b, sn_build_expand_dims(c->b, norm, first),
+                                pair[0] + pair[1] - first);
+}
+
+/* The two axes of matrices, where the norm is one of matrices and not of all numbers as one vector:
+ * where two axes are given, in Keras of a matrix without axes, too. */
+static bool is_of_matrices(sn_fn_call *c, int rank, int pair[2]) {
+    int n;
+    const int64_t *given = sn_fn_ints(c, "axis", &n);
+    if (given ? n != 2 : !c->promotes || rank != 2)
+        return false;
+    for (int i = 0; i < 2; i++) {
+        const int64_t axis = given ? given[i] : i;
+        pair[i] = (int)(axis < 0 ? axis + rank : axis);
+    }
+    if (pair[0] == pair[1])
+        sn_fn_refuse(c, SNUG_E_INVALID, "both axes of a matrix are %d", pair[0]);
+    return !sn_fn_failed(c);
+}
+
+static void matrix_norm(sn_fn_call *c, sn_value x, const int pair[2], double p) {
+    const bool keepdims = sn_fn_flag(c, "keepdims");
+    if (isinf(p) || fabs(p) == 1)
+        c->out[0] = norm_of_sums(c, x, pair, p, keepdims);
+    else if (p == 0 || fabs(p) == 2)
+        c->out[0] = norm_of_spectrum(c, x, pair, p, keepdims);
+    else
+        sn_fn_refuse(c, SNUG_E_UNSUPPORTED, "a norm of matrices of order %g", p);
+}
+
 void sn_fn_norm(sn_fn_call *c) {
     const sn_value x = sn_fn_float(c, 0);
-    const uint32_t axes = sn_fn_axes(c, "axis", sn_fn_type(c, x).rank);
+    const int rank = sn_fn_type(c, x).rank;
+    const uint32_t axes = sn_fn_axes(c, "axis", rank);
     const bool keepdims = sn_fn_flag(c, "keepdims");
     const snug_argument *ord = sn_fn_argument(c, "ord");
-    const bool named = ord->kind == SNUG_ARG_TEXT || ord->kind == SNUG_ARG_NONE;
-    const double p = named ? 2 : sn_fn_real(c, "ord");
+    const bool named = ord->kind == SNUG_ARG_TEXT || ord->kind == SNUG_ARG_NONE,
+               nuclear = named && sn_fn_says(c, "ord", "nuc");
+    const double p = nuclear ? 0 : named ? 2 : sn_fn_real(c, "ord");
+    int pair[2];
+    if (sn_fn_failed(c))
+        return;
+    const bool matrices = ord->kind != SNUG_ARG_NONE && is_of_matrices(c, rank, pair);
+    if (named && ord->kind == SNUG_ARG_TEXT && !sn_fn_says(c, "ord", "euclidean") && !nuclear &&
+        !(sn_fn_says(c, "ord", "fro") && matrices))
+        return sn_fn_refuse(c, SNUG_E_INVALID, "ord '%.20s' names no norm of %s",
+                            sn_fn_text(c, "ord"), matrices ? "matrices" : "vectors");
+    if ((!named || nuclear) && matrices)
+        return matrix_norm(c, x, pair, p);
     const sn_value size = sn_build_abs(c->b, x);
     if (isinf(p)) {
         c->out[0] = reduce(c, p > 0 ? SN_OP_max : SN_OP_min, size, axes, keepdims);
@@ -349,7 +420,9 @@ void sn_fn_l2_normalize(sn_fn_call *c) {
     const sn_value x = sn_fn_float(c, 0);
     const uint32_t axes = sn_fn_axes(c, "axis", sn_fn_type(c, x).rank);
     const double epsilon = sn_fn_given(c, "epsilon") ? sn_fn_real(c, "epsilon") : 1e-12;
-    const sn_value squares = reduce(c, SN_OP_sum, sn_build_square(c->b, x), axes, true),
+    const sn_value each = sn_build_square(c->b, x),
+                   squares =
+                       sn_fn_no_axes(c, "axis") ? each : reduce(c, SN_OP_sum, each, axes, true),
                    least = sn_fn_like(c, x, epsilon);
     c->out[0] = sn_build_mul(c->b, x, sn_build_rsqrt(c->b, sn_build_maximum(c->b, squares, least)));
 }
@@ -364,17 +437,20 @@ void sn_fn_normalize(sn_fn_call *c) {
     const sn_value size =
         p == 1 ? reduce(c, SN_OP_sum, sn_build_abs(c->b, x), axes, true)
                : sn_build_sqrt(c->b, reduce(c, SN_OP_sum, sn_build_square(c->b, x), axes, true));
-    if (p != 1 && p != 2)
+    int pair[2];
+    const bool spectral = ord->kind != SNUG_ARG_TEXT && ord->kind != SNUG_ARG_NONE &&
+                          is_of_matrices(c, sn_fn_type(c, x).rank, pair);
+    if ((p != 1 && p != 2) || spectral)
         return sn_fn_refuse(c, SNUG_E_UNSUPPORTED, "a norm of order %g", p);
     c->out[0] = sn_build_div(c->b, x, size);
     c->out[1] = size;
     c->n_out = 2;
 }
 
-/* Keras': unit length along an axis. */
+/* Keras': unit length along an axis, or with axis=None as one vector. */
 void sn_fn_unit(sn_fn_call *c) {
     const sn_value x = sn_fn_float(c, 0);
-    const int axis = sn_fn_axis(c, "axis", sn_fn_type(c, x).rank, -1);
+    const uint32_t axes = sn_fn_axes(c, "axis", sn_fn_type(c, x).rank);
     const int64_t order = sn_fn_int(c, "order");
     if (order < 1)
         return sn_fn_refuse(c, SNUG_E_INVALID, "order=%lld; it must be 1 or more",
@@ -384,13 +460,12 @@ void sn_fn_unit(sn_fn_call *c) {
         const sn_value power = sn_build_scalar(c->b, dtype, (double)order),
                        root = sn_build_scalar(c->b, dtype, 1 / (double)order),
                        powers = sn_build_pow(c->b, sn_build_abs(c->b, x), power),
-                       norm =
-                           sn_build_pow(c->b, sn_build_sum(c->b, powers, 1u << axis, true), root),
+                       norm = sn_build_pow(c->b, sn_build_sum(c->b, powers, axes, true), root),
                        least = sn_fn_like(c, x, sn_fn_real(c, "epsilon"));
         c->out[0] = sn_build_div(c->b, x, sn_build_maximum(c->b, norm, least));
         return;
     }
-    const sn_value squares = sn_build_sum(c->b, sn_build_square(c->b, x), 1u << axis, true),
+    const sn_value squares = sn_build_sum(c->b, sn_build_square(c->b, x), axes, true),
                    most = sn_fn_like(c, x, 1 / sn_fn_real(c, "epsilon"));
     c->out[0] = sn_build_mul(c->b, x, sn_build_minimum(c->b, sn_build_rsqrt(c->b, squares), most));
 }

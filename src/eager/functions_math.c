@@ -59,11 +59,20 @@ ROUNDING(floor, true)
 ROUNDING(ceil, true)
 ROUNDING(trunc, false)
 
+/* A whole number to the nearest multiple of `unit`, halves to the even one. */
+static sn_value rounded_whole(sn_fn_call *c, sn_value x, double unit) {
+    const sn_value shares = sn_build_div(c->b, sn_build_cast(c->b, x, SNUG_F64),
+                                         sn_build_scalar(c->b, SNUG_F64, unit)),
+                   size = sn_fn_like(c, x, unit);
+    return sn_build_mul(
+        c->b, sn_build_cast(c->b, sn_build_round(c->b, shares), sn_fn_dtype_of(c, x)), size);
+}
+
 void sn_fn_round(sn_fn_call *c) {
     const sn_value x = sn_fn_value(c, 0);
     const double factor = pow(10, (double)sn_fn_int(c, "decimals"));
     if (sn_dtype_is_int(sn_fn_dtype_of(c, x)))
-        c->out[0] = x;
+        c->out[0] = factor < 1 ? rounded_whole(c, x, nearbyint(1 / factor)) : x;
     else if (factor == 1)
         c->out[0] = sn_build_round(c->b, x);
     else
@@ -200,6 +209,9 @@ static void quotient_pair(sn_fn_call *c, sn_value *x, sn_value *y) {
     const snug_dtype dtype = sn_fn_type(c, *x).dtype;
     if (sn_fn_failed(c) || sn_dtype_is_float(dtype))
         return;
+    sn_fn_same_dtype(c, *x, *y);
+    if (dtype == SNUG_BOOL && !c->promotes)
+        return sn_fn_refuse(c, SNUG_E_SHAPE, "a division of bool; cast it");
     const bool small =
         dtype == SNUG_I8 || dtype == SNUG_U8 || c->narrow == SNUG_I16 || c->narrow == SNUG_U16;
     const snug_dtype to = c->promotes || small ? SNUG_F32 : SNUG_F64;
@@ -368,9 +380,12 @@ void sn_fn_pow(sn_fn_call *c) {
 static sn_value truncated_quotient(sn_fn_call *c, sn_value x, sn_value y) {
     if (sn_dtype_is_float(sn_fn_dtype_of(c, x)))
         return sn_build_trunc(c->b, sn_build_div(c->b, x, y));
-    const sn_value size = sn_build_floor_div(c->b, sn_build_abs(c->b, x), sn_build_abs(c->b, y));
-    return sn_build_mul(c->b, size,
-                        sn_build_mul(c->b, sn_build_sign(c->b, x), sn_build_sign(c->b, y)));
+    const snug_dtype dtype = sn_fn_dtype_of(c, x);
+    x = sn_build_cast(c->b, x, SNUG_I64); /* -128 has no magnitude in 8 bits */
+    y = sn_build_cast(c->b, y, SNUG_I64);
+    const sn_value size = sn_build_floor_div(c->b, sn_build_abs(c->b, x), sn_build_abs(c->b, y)),
+                   sign = sn_build_mul(c->b, sn_build_sign(c->b, x), sn_build_sign(c->b, y));
+    return sn_build_cast(c->b, sn_build_mul(c->b, size, sign), dtype);
 }
 
 void sn_fn_truncatediv(sn_fn_call *c) {
@@ -400,7 +415,9 @@ void sn_fn_logical_or(sn_fn_call *c) {
 }
 
 void sn_fn_logical_xor(sn_fn_call *c) {
-    c->out[0] = sn_build_logical_xor(c->b, truth(c, 0), truth(c, 1));
+    const sn_value x = sn_build_cast(c->b, sn_fn_value(c, 0), SNUG_BOOL),
+                   y = sn_build_cast(c->b, sn_fn_value(c, 1), SNUG_BOOL);
+    c->out[0] = sn_build_logical_xor(c->b, x, y);
 }
 
 void sn_fn_logical_not(sn_fn_call *c) {
@@ -487,20 +504,49 @@ void sn_fn_bitwise_invert(sn_fn_call *c) {
     c->out[0] = sn_build_sub(c->b, sn_fn_like(c, x, counts ? UINT8_MAX : -1), x);
 }
 
-static sn_value power_of_two(sn_fn_call *c, sn_value y) {
-    return sn_build_pow(c->b, sn_fn_like(c, y, 2), y);
+/* Shifts by less than 0 bits are by none, by more than there are by all but one. */
+static sn_value power_of_two(sn_fn_call *c, sn_value y, int bits) {
+    const sn_value n = sn_build_maximum(c->b, sn_build_minimum(c->b, y, sn_fn_like(c, y, bits - 1)),
+                                        sn_fn_like(c, y, 0));
+    return sn_build_pow(c->b, sn_fn_like(c, y, 2), n);
+}
+
+/* Operands of a shift, and the bits that there are. */
+static int shift_pair(sn_fn_call *c, sn_value *x, sn_value *y) {
+    sn_fn_pair(c, 0, 1, x, y);
+    sn_fn_same_dtype(c, *x, *y);
+    if (sn_fn_failed(c))
+        return 0;
+    const snug_dtype own = sn_fn_dtype_of(c, *x),
+                     dtype = c->narrow == SNUG_N_DTYPES ? own : c->narrow;
+    if (!sn_dtype_is_int(own))
+        sn_fn_refuse(c, SNUG_E_SHAPE, "the bits of %s; whole numbers have some",
+                     snug_dtype_name(own));
+    return (int)snug_dtype_bytes(dtype) * 8;
 }
 
 void sn_fn_left_shift(sn_fn_call *c) {
     sn_value x, y;
-    sn_fn_pair(c, 0, 1, &x, &y);
-    c->out[0] = sn_build_mul(c->b, x, power_of_two(c, y));
+    const int bits = shift_pair(c, &x, &y);
+    if (!sn_fn_failed(c))
+        c->out[0] = sn_build_mul(c->b, x, power_of_two(c, y, bits));
 }
 
+/* In 64 bits, where the powers of two of all others are positive. There is no 2^63: a number of 64
+ * bits is shifted in two steps. */
 void sn_fn_right_shift(sn_fn_call *c) {
     sn_value x, y;
-    sn_fn_pair(c, 0, 1, &x, &y);
-    c->out[0] = sn_build_floor_div(c->b, x, power_of_two(c, y));
+    const int bits = shift_pair(c, &x, &y);
+    if (sn_fn_failed(c))
+        return;
+    const snug_dtype dtype = sn_fn_dtype_of(c, x);
+    x = sn_build_cast(c->b, x, SNUG_I64);
+    y = sn_build_cast(c->b, y, SNUG_I64);
+    const sn_value half = sn_build_minimum(c->b, y, sn_fn_like(c, y, 31)),
+                   rest = sn_build_sub(c->b, sn_build_minimum(c->b, y, sn_fn_like(c, y, bits - 1)),
+                                       half);
+    x = sn_build_floor_div(c->b, x, power_of_two(c, half, 32));
+    c->out[0] = sn_build_cast(c->b, sn_build_floor_div(c->b, x, power_of_two(c, rest, 33)), dtype);
 }
 
 /* --- limits ----------------------------------------------------------------------------------- */
@@ -508,9 +554,10 @@ void sn_fn_clip(sn_fn_call *c) {
     double low, high;
     const sn_value x = sn_fn_value(c, 0);
     const snug_dtype dtype = sn_fn_dtype_of(c, x);
-    const double most_exact = dtype == SNUG_I64 ? 0x1p53 : INFINITY;
+    const double most_exact =
+        sn_dtype_is_float(dtype) ? INFINITY : 0; /* what is no whole number is refused */
     if (sn_fn_number(c, 1, &low) && sn_fn_number(c, 2, &high) && fabs(low) <= most_exact &&
-        fabs(high) <= most_exact) {
+        fabs(high) <= most_exact && low <= high) {
         c->out[0] = sn_build_clip(c->b, x, low, high);
         return;
     }

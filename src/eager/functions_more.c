@@ -17,7 +17,8 @@ static sn_value without_nan(sn_fn_call *c, sn_value x, double otherwise) {
 static sn_value reduced(sn_fn_call *c, sn_op op, sn_value x, bool keepdims) {
     const int rank = sn_fn_type(c, x).rank;
     const uint32_t axes = sn_fn_axes(c, "axis", rank);
-    return rank && !sn_fn_failed(c) ? sn_build_reduce(c->b, op, x, axes, keepdims) : x;
+    const bool any = rank > 0 && !sn_fn_no_axes(c, "axis") && !sn_fn_failed(c);
+    return any ? sn_build_reduce(c->b, op, x, axes, keepdims) : x;
 }
 
 void sn_fn_nansum(sn_fn_call *c) {

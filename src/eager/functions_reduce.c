@@ -5,13 +5,12 @@
 #include <math.h>
 #include <string.h>
 
-/* x over the axes of "axis", all where none are given; a scalar is what it is. */
+/* x over the axes of "axis", all where none are given; a scalar is what it is, as is anything over
+ * axis=[]. */
 static sn_value reduced(sn_fn_call *c, sn_op op, sn_value x) {
     const int rank = sn_fn_type(c, x).rank;
     const uint32_t axes = sn_fn_axes(c, "axis", rank);
-    int n;
-    const bool none = sn_fn_ints(c, "axis", &n) && n == 0; /* axis=[] */
-    if (rank == 0 || none || sn_fn_failed(c))
+    if (rank == 0 || sn_fn_no_axes(c, "axis") || sn_fn_failed(c))
         return x;
     return sn_build_reduce(c->b, op, x, axes, sn_fn_flag(c, "keepdims"));
 }
@@ -49,8 +48,7 @@ void sn_fn_min(sn_fn_call *c) {
 }
 
 static sn_value as_truth(sn_fn_call *c) {
-    const sn_value x = sn_fn_value(c, 0);
-    return c->promotes ? sn_build_cast(c->b, x, SNUG_BOOL) : x;
+    return sn_build_cast(c->b, sn_fn_value(c, 0), SNUG_BOOL);
 }
 
 void sn_fn_any(sn_fn_call *c) {
@@ -69,13 +67,12 @@ static int64_t reduced_count(sn_fn_call *c, const snug_type *t) {
     return n;
 }
 
-/* TensorFlow's mean of whole numbers is a whole number, towards zero; Keras' is f32. */
+/* TensorFlow's mean of whole numbers is a whole number, towards zero, of a sum in 64 bits; Keras'
+ * is f32. */
 void sn_fn_mean(sn_fn_call *c) {
     const sn_value x = sn_fn_float(c, 0);
     const snug_type t = sn_fn_type(c, x);
-    int n;
-    const bool none = sn_fn_ints(c, "axis", &n) && n == 0;
-    if (t.rank == 0 || none || sn_fn_failed(c)) {
+    if (t.rank == 0 || sn_fn_no_axes(c, "axis") || sn_fn_failed(c)) {
         c->out[0] = x;
         return;
     }
@@ -84,34 +81,43 @@ void sn_fn_mean(sn_fn_call *c) {
             sn_build_mean(c->b, x, sn_fn_axes(c, "axis", t.rank), sn_fn_flag(c, "keepdims"));
         return;
     }
-    const sn_value sum = reduced(c, SN_OP_sum, x),
-                   count = sn_fn_like(c, x, (double)reduced_count(c, &t));
-    c->out[0] = sn_build_mul(c->b, sn_build_sign(c->b, sum),
-                             sn_build_floor_div(c->b, sn_build_abs(c->b, sum), count));
+    const sn_value sum = reduced(c, SN_OP_sum, sn_build_cast(c->b, x, SNUG_I64)),
+                   count = sn_fn_like(c, sum, (double)reduced_count(c, &t)),
+                   size = sn_build_floor_div(c->b, sn_build_abs(c->b, sum), count);
+    c->out[0] = sn_build_cast(c->b, sn_build_mul(c->b, sn_build_sign(c->b, sum), size), t.dtype);
 }
 
-/* A function of graph/build.h of x, axes and keepdims. */
+/* A function of graph/build.h of x, axes and keepdims, and what it is of each number alone. */
 typedef sn_value (*reduction)(sn_builder *, sn_value, uint32_t, bool);
-static void reduce_by(sn_fn_call *c, reduction f, double of_scalar) {
+typedef sn_value (*of_one)(sn_builder *, sn_value);
+static void reduce_by(sn_fn_call *c, reduction f, of_one alone) {
     const sn_value x = sn_fn_float(c, 0);
     const int rank = sn_fn_type(c, x).rank;
     const uint32_t axes = sn_fn_axes(c, "axis", rank);
-    if (sn_fn_failed(c))
-        return;
-    c->out[0] =
-        rank ? f(c->b, x, axes, sn_fn_flag(c, "keepdims")) : sn_fn_affine(c, x, of_scalar, 0);
+    const bool none = rank == 0 || sn_fn_no_axes(c, "axis");
+    if (!sn_fn_failed(c))
+        c->out[0] = none ? alone(c->b, x) : f(c->b, x, axes, sn_fn_flag(c, "keepdims"));
+}
+
+static sn_value off_itself(sn_builder *b, sn_value x) {
+    return sn_build_sub(b, x, x);
+}
+
+static sn_value itself(sn_builder *b, sn_value x) {
+    (void)b;
+    return x;
 }
 
 void sn_fn_variance(sn_fn_call *c) {
-    reduce_by(c, sn_build_variance, 0);
+    reduce_by(c, sn_build_variance, off_itself);
 }
 
 void sn_fn_std(sn_fn_call *c) {
-    reduce_by(c, sn_build_deviation, 0);
+    reduce_by(c, sn_build_deviation, off_itself);
 }
 
 void sn_fn_logsumexp(sn_fn_call *c) {
-    reduce_by(c, sn_build_logsumexp, 1);
+    reduce_by(c, sn_build_logsumexp, itself);
 }
 
 static sn_value length_of(sn_builder *b, sn_value x, uint32_t axes, bool keepdims) {
@@ -119,7 +125,7 @@ static sn_value length_of(sn_builder *b, sn_value x, uint32_t axes, bool keepdim
 }
 
 void sn_fn_euclidean_norm(sn_fn_call *c) {
-    reduce_by(c, length_of, 1);
+    reduce_by(c, length_of, sn_build_abs);
 }
 
 void sn_fn_count_nonzero(sn_fn_call *c) {
@@ -162,7 +168,7 @@ static void argument_of(sn_fn_call *c, sn_op op) {
     a.argmax.axis = axis;
     a.argmax.dtype = sn_fn_dtype(c, "output_type", c->promotes ? SNUG_I32 : SNUG_I64);
     c->out[0] = sn_build(c->b, op, &a, &x, 1);
-    if (sn_fn_flag(c, "keepdims") && !whole)
+    for (int k = 0; sn_fn_flag(c, "keepdims") && k < (whole ? t.rank : 1); k++)
         c->out[0] = sn_build_expand_dims(c->b, c->out[0], axis);
 }
 
@@ -236,7 +242,7 @@ void sn_fn_diff(sn_fn_call *c) {
     const snug_type t = sn_fn_type(c, c->out[0]);
     const int axis = sn_fn_axis(c, "axis", t.rank, -1);
     const int64_t n = sn_fn_int(c, "n");
-    for (int64_t i = 0; i < n && i + 1 < t.dims[axis] && !sn_fn_failed(c); i++) {
+    for (int64_t i = 0; i < n && i < t.dims[axis] && !sn_fn_failed(c); i++) {
         const int64_t left = t.dims[axis] - i - 1;
         c->out[0] = sn_build_sub(c->b, sn_build_part(c->b, c->out[0], axis, 1, left),
                                  sn_build_part(c->b, c->out[0], axis, 0, left));
@@ -245,7 +251,9 @@ void sn_fn_diff(sn_fn_call *c) {
 
 /* --- sorting ---------------------------------------------------------------------------------- */
 static void sort_by(sn_fn_call *c, sn_value *values, sn_value *places) {
-    const sn_value x = sn_fn_value(c, 0);
+    sn_value x = sn_fn_value(c, 0);
+    if (sn_fn_argument(c, "axis")->kind == SNUG_ARG_NONE) /* axis=None */
+        x = sn_build_reshape(c->b, x, (const int64_t[]){-1}, 1);
     const sn_sort how = {.axis = sn_fn_axis(c, "axis", sn_fn_type(c, x).rank, -1),
                          .descending = sn_fn_says(c, "direction", "descending"),
                          .places = SNUG_I32};

@@ -78,12 +78,19 @@ void sn_fn_moveaxis(sn_fn_call *c) {
     c->out[0] = rank > 1 ? sn_build_transpose(c->b, x, perm) : x;
 }
 
+/* Several axes are those of the result. */
 void sn_fn_expand_dims(sn_fn_call *c) {
     int n;
     sn_value x = sn_fn_value(c, 0);
     const int64_t *axes = sn_fn_ints(c, "axis", &n);
-    for (int i = 0; i < n; i++)
-        x = sn_build_expand_dims(c->b, x, (int)axes[i]);
+    if (n == 1) {
+        c->out[0] = sn_build_expand_dims(c->b, x, (int)axes[0]);
+        return;
+    }
+    const int rank = sn_fn_type(c, x).rank + n;
+    const uint32_t places = sn_fn_axes(c, "axis", rank);
+    for (int k = 0; k < rank && k < 32 && !sn_fn_failed(c); k++)
+        x = places >> k & 1 ? sn_build_expand_dims(c->b, x, k) : x;
     c->out[0] = x;
 }
 

@@ -486,6 +486,16 @@ static decomposition decomposed(sn_fn_call *c, sn_value x) {
     return (decomposition){s, u, v};
 }
 
+sn_value sn_fn_singular_values(sn_fn_call *c, sn_value x) {
+    const snug_type t = sn_fn_type(c, x);
+    if (sn_fn_failed(c))
+        return SN_NO_VALUE;
+    const bool wide = t.dims[t.rank - 2] < t.dims[t.rank - 1];
+    const sn_value exact = sn_build_cast(c->b, x, SNUG_F64);
+    const decomposition d = decomposed(c, wide ? sn_build_swapaxes(c->b, exact, -2, -1) : exact);
+    return sn_build_cast(c->b, d.s, t.dtype);
+}
+
 /* s, u, v of TensorFlow; u, s, v' of Keras. */
 void sn_fn_svd(sn_fn_call *c) {
     sn_builder *const b = c->b;

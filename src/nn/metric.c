@@ -385,14 +385,26 @@ double sn_metric_finish(const sn_metric *m, const double *sums) {
     return sums[1] == 0 ? (double)NAN : row->finish_mean(sums[0] / sums[1]);
 }
 
+/* A weight for each element along every axis that it has, or for each example. */
 sn_value sn_metric_weighted(sn_builder *b, sn_value x, sn_value weight) {
     if (!sn_value_ok(weight) || b->error.code != SNUG_OK)
         return x;
-    const snug_type t = *sn_graph_type(b->graph, x);
+    const snug_type t = *sn_graph_type(b->graph, x), w = *sn_graph_type(b->graph, weight);
     int64_t dims[SNUG_MAX_RANK];
+    bool fits = w.rank <= t.rank;
+    for (int i = 0; i < w.rank && fits; i++)
+        fits = w.dims[i] == t.dims[i] || w.dims[i] == 1;
     for (int i = 0; i < t.rank; i++)
-        dims[i] = i == 0 ? t.dims[0] : 1;
+        dims[i] = fits ? (i < w.rank ? w.dims[i] : 1) : i == 0 ? t.dims[0] : 1;
     return sn_build_mul(b, x, sn_build_reshape(b, weight, dims, t.rank));
+}
+
+/* The weight with the axes of x, where it has more: these hold one element each. */
+static sn_value weight_of(sn_builder *b, sn_value weight, sn_value x) {
+    if (b->error.code != SNUG_OK)
+        return SN_NO_VALUE;
+    const snug_type t = *sn_graph_type(b->graph, x), w = *sn_graph_type(b->graph, weight);
+    return w.rank > t.rank ? sn_build_reshape(b, weight, w.dims, t.rank) : weight;
 }
 
 /* The mean over every axis of x from `first` on. */
@@ -419,11 +431,12 @@ static sn_value mean_sums(sn_builder *b, sn_value terms, const sn_metric_data *d
     const int64_t batch = sn_graph_type(b->graph, real)->dims[0];
     const int axes = weighted ? sn_graph_type(b->graph, d->weight)->rank : 1;
     sn_value each = mean_from(b, real, axes);
+    const sn_value weight = weighted ? weight_of(b, d->weight, each) : SN_NO_VALUE;
     if (weighted)
-        each = sn_build_mul(b, each, d->weight);
+        each = sn_build_mul(b, each, weight);
     const snug_type one = {.dtype = dtype, .rank = 1, .dims = {1}};
     const sn_value sums[2] = {sn_build_sum(b, mean_from(b, each, 1), 1u, true),
-                              weighted ? sn_build_sum(b, mean_from(b, d->weight, 1), 1u, true)
+                              weighted ? sn_build_sum(b, mean_from(b, weight, 1), 1u, true)
                                        : sn_build_fill(b, &one, (double)batch)};
     sn_attrs a;
     sn_attrs_default(SN_OP_concat, &a);
@@ -434,9 +447,23 @@ bool sn_metric_masked(const sn_metric *m) {
     return find_row(m->resolved)->terms != NULL;
 }
 
+/* An ignored class weighs nothing where there are weights; without them it counts with its 0. */
+static sn_value counted(sn_builder *b, const sn_metric *m, sn_value y_true, sn_value weight) {
+    if (isnan(m->loss.ignore_class) || !sn_value_ok(weight) || b->error.code != SNUG_OK)
+        return weight;
+    const snug_type w = *sn_graph_type(b->graph, weight);
+    const snug_dtype dtype = sn_graph_type(b->graph, y_true)->dtype;
+    const sn_value is =
+        sn_build_not_equal(b, y_true, sn_build_scalar(b, dtype, m->loss.ignore_class));
+    return sn_build_mul(b, weight,
+                        sn_build_reshape(b, sn_build_cast(b, is, w.dtype), w.dims, w.rank));
+}
+
 sn_value sn_metric_build(sn_builder *b, const sn_metric *m, sn_value y_true, sn_value y_pred,
                          sn_value weight) {
     const sn_metric_row *row = find_row(m->resolved);
+    if (row == &loss_row)
+        weight = counted(b, m, y_true, weight);
     const sn_metric_data d = {y_true, y_pred, weight};
     return row->sums ? row->sums(b, m, &d) : mean_sums(b, row->terms(b, m, y_true, y_pred), &d);
 }

@@ -6,6 +6,7 @@ import threading
 import warnings
 
 from snug import _C, _nest, _train
+from snug._lazy import tf
 from snug._types import as_dtype
 from snug.keras import _symbolic, backend, metrics, regularizers
 from snug.keras._names import auto_name, snake
@@ -451,7 +452,8 @@ class Layer:
             _here.training, _here.depth = outer, depth
         if self.activity_regularizer is not None:
             for t in _nest.flatten(outputs):
-                self.add_loss(self.activity_regularizer(t))
+                penalty = self.activity_regularizer(t)
+                self.add_loss(penalty / tf.cast(tf.shape(t)[0], penalty.dtype) if len(t.shape) else penalty)     # the batch's mean
         if self.supports_masking and args and (has_mask or self._makes_masks and type(self).compute_mask is not Layer.compute_mask):
             self._set_mask(outputs, self.compute_mask(args[0], masks if has_mask else None))
         elif has_mask:
@@ -632,7 +634,6 @@ def _take_batch_shape(kwargs):
 def _as_tensor(x, layer):
     if isinstance(x, (KerasTensor, _C.Tensor)) or x is None:
         if isinstance(x, _C.Tensor) and x.dtype.is_floating and x.dtype != layer._dtype and layer._dtype.is_floating:
-            from snug._lazy import tf
             return tf.cast(x, layer._dtype)
         return x
     if isinstance(x, _C.Variable):

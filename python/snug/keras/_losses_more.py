@@ -49,10 +49,7 @@ class Circle(Loss):
     def __call__(self, y_true, y_pred, sample_weight=None):
         """The mean is over rows that have both a near and a far one."""
         values = self.call(tf.convert_to_tensor(y_true), tf.convert_to_tensor(y_pred))
-        weight = tf.cast(values > 0, values.dtype)
-        weight = weight if sample_weight is None else weight * tf.cast(sample_weight, values.dtype)
-        kind = "mean_with_sample_weight" if self.reduction == "sum_over_batch_size" else self.reduction
-        return reduce_weighted(values, weight, kind)
+        return reduce_weighted(values, sample_weight, self.reduction, values > 0)
 
     def get_config(self):
         return {**super().get_config(), "gamma": self.gamma, "margin": self.margin, "remove_diagonal": self.remove_diagonal}

@@ -67,6 +67,8 @@ def i0(x):
 
 def kaiser(x, beta):
     n = int(x)
+    if n < 2:
+        return tf.ones((n,))
     at = tf.range(n, dtype="float32") * (2 / max(n - 1, 1)) - 1.0
     return i0(beta * tf.sqrt(tf.maximum(1.0 - tf.square(at), 0.0))) / i0(tf.constant(float(beta)))
 
@@ -90,7 +92,39 @@ def nonzero(x):
 
 
 # Of the same name as a row of the table, which they go on to.
-OVER = ("linspace", "nonzero")
+OVER = ("linspace", "nonzero", "softmax", "log_softmax", "sort", "argsort", "fabs", "where")
+
+
+def _flat(name, x, axis):
+    """A function of the table; axis=None is over all elements as one row."""
+    function = _C.function("keras.ops." + name)
+    return function(x, axis=axis) if axis is not None else function(tf.reshape(tf.convert_to_tensor(x), [-1]))
+
+
+def softmax(x, axis=-1):
+    return tf.reshape(_flat("softmax", x, axis), tf.shape(x))
+
+
+def log_softmax(x, axis=-1):
+    return tf.reshape(_flat("log_softmax", x, axis), tf.shape(x))
+
+
+def sort(x, axis=-1):
+    return _flat("sort", x, axis)
+
+
+def argsort(x, axis=-1):
+    return _flat("argsort", x, axis)
+
+
+def fabs(x):
+    return tf.abs(_float(x))
+
+
+def where(condition, x1=None, x2=None):
+    if x1 is None and x2 is None:
+        return nonzero(condition)
+    return _C.function("keras.ops.where")(condition, x1, x2)
 
 
 def logspace(start, stop, num=50, endpoint=True, base=10, dtype=None, axis=0):
@@ -267,12 +301,20 @@ def _nan_as(x, value):
     return tf.where(tf.math.is_nan(x), tf.constant(value, x.dtype), x) if x.dtype.is_floating else x
 
 
+def _where_known(name, x, otherwise, axis, keepdims):
+    """The place of an extreme among what is a number; -1 where nothing is."""
+    at, x = _op(name)(_nan_as(x, otherwise), axis=axis, keepdims=keepdims), tf.convert_to_tensor(x)
+    if not x.dtype.is_floating:
+        return at
+    return tf.where(tf.reduce_all(tf.math.is_nan(x), axis, keepdims=keepdims), tf.constant(-1, at.dtype), at)
+
+
 def nanargmax(x, axis=None, keepdims=False):
-    return _op("argmax")(_nan_as(x, -math.inf), axis=axis, keepdims=keepdims)
+    return _where_known("argmax", x, -math.inf, axis, keepdims)
 
 
 def nanargmin(x, axis=None, keepdims=False):
-    return _op("argmin")(_nan_as(x, math.inf), axis=axis, keepdims=keepdims)
+    return _where_known("argmin", x, math.inf, axis, keepdims)
 
 
 def nancumsum(x, axis=None, dtype=None):

@@ -40,6 +40,17 @@ def divided(gradient, by):
     return gradient / tf.cast(by, gradient.dtype)
 
 
+def overwritten(grads, variables):
+    """What is left for the step: variables that are overwritten with their gradients have taken these."""
+    kept = []
+    for g, v in zip(grads, variables):
+        if g is not None and getattr(v, "overwrite_with_gradient", False):
+            v.assign(g)
+        else:
+            kept.append((g, v))
+    return [g for g, _ in kept], [v for _, v in kept]
+
+
 class Optimizer:
     _keras_module = "keras.optimizers"
     _c = None                   # no optimizer of the engine's
@@ -164,7 +175,7 @@ class Optimizer:
         variables = list(trainable_variables if trainable_variables is not None else self._variables_seen)
         if not self.built:
             self._build_whole(variables)
-        pairs = [(tf.convert_to_tensor(g), v) for g, v in zip(self._unscaled(grads), variables) if g is not None]
+        pairs = [(tf.convert_to_tensor(g), v) for g, v in zip(*overwritten(self._unscaled(grads), variables)) if g is not None]
         if not pairs:
             raise ValueError("No gradients provided for any variable.")
         self._before_step()

@@ -26,7 +26,9 @@ class Initializer:
         return cls(**config)
 
 
-def _fans(shape):
+def _fans(shape, input_axes=None, output_axes=None):
+    if input_axes is not None and output_axes is not None:
+        return math.prod(shape[axis] for axis in input_axes), math.prod(shape[axis] for axis in output_axes)
     if len(shape) < 1:
         return 1.0, 1.0
     if len(shape) == 1:
@@ -77,6 +79,8 @@ def is_of_engine(initializer):
     """Whether the engine makes the same values itself."""
     if not isinstance(initializer, _Known) or type(initializer).__call__ is not _Known.__call__:
         return False
+    if getattr(initializer, "_values", {}).get("input_axes") is not None:
+        return False
     return not isinstance(initializer, Constant) or isinstance(initializer.value, (int, float))
 
 
@@ -124,7 +128,8 @@ class VarianceScaling(_Known):
     _signature = _signatures.INITIALIZERS["VarianceScaling"]
 
     def _tensor(self, shape, dtype):
-        fan_in, fan_out = _fans(shape)
+        axes = [self._values.get(key) for key in ("input_axes", "output_axes")]
+        fan_in, fan_out = _fans(shape, *axes)
         fan = {"fan_in": fan_in, "fan_out": fan_out, "fan_avg": (fan_in + fan_out) / 2}[self.mode]
         scale = self.scale / max(1.0, fan)
         if self.distribution == "truncated_normal":

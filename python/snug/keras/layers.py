@@ -28,7 +28,7 @@ _BOTH_ENDS = ("padding", "cropping")
 def _spell_out(name, values):
     """Numbers that stand for one per axis become tuples, as Keras' layers hold them."""
     if "data_format" in values and values["data_format"] is None:
-        values["data_format"] = "channels_last"
+        values["data_format"] = backend.image_data_format()
     rank = next((i for i in (1, 2, 3) if f"{i}D" in name), 0)
     if not rank:
         return

@@ -8,7 +8,7 @@ from snug._lazy import tf
 from snug._types import Peek
 from snug.keras import _serial, _signatures, schedules
 from snug.keras._names import auto_name, snake
-from snug.keras._optimizer_own import Muon, Optimizer, check_kwargs, check_settings  # noqa: F401
+from snug.keras._optimizer_own import Muon, Optimizer, check_kwargs, check_settings, overwritten  # noqa: F401
 from snug.keras._optimizer_scaled import LossScaleOptimizer  # noqa: F401
 from snug.keras.schedules import LearningRateSchedule
 
@@ -170,12 +170,34 @@ class _Built(Optimizer):
             words = []
             defaults = dict(next(c for c in type(self).__mro__ if "_signature" in c.__dict__ and c is not _Built)._signature)
             for key, value in self._values.items():
+                if key == "weight_decay" and self._spares():
+                    value = 0               # done by name, before the engine's step
                 if key in ("learning_rate", "loss_scale_factor") or value is None or value == defaults.get(key):
                     continue
                 words.append(f"{key}={str(value).lower() if isinstance(value, bool) else value}")
             words.insert(0, f"learning_rate={self._rate_at(0)!r}")
             self._c = _C.Optimizer(self._kind + ":" + ",".join(words))
         return self._c
+
+    def exclude_from_weight_decay(self, var_list=None, var_names=None):
+        if self._c is not None:
+            raise ValueError("`exclude_from_weight_decay()` can only be configured before the optimizer is built.")
+        if self._values.get("gradient_accumulation_steps"):
+            raise NotImplementedError("exclude_from_weight_decay() beside gradient_accumulation_steps is not in Snug")
+        super().exclude_from_weight_decay(var_list, var_names)
+
+    def _spares(self):
+        return any(getattr(self, "_spared", ()))
+
+    def _decay_others(self, grads, variables):
+        """The decay of those that are not excluded, where some are."""
+        if not self._spares() or not self.weight_decay:
+            return
+        _look()
+        share = self.weight_decay * self._rate()
+        for g, v in zip(grads, variables):
+            if g is not None and self._use_weight_decay(v):
+                v.assign(v - v * share)
 
     def _rate_at(self, step):
         if self._schedule is None:
@@ -270,7 +292,10 @@ class _Built(Optimizer):
         if self._values.get("gradient_accumulation_steps") and not self._is_told:
             _look()         # a trace of this step is none of the next
         self._is_told = False
-        self._engine().apply(grads, variables)
+        grads, variables = overwritten(grads, variables)
+        self._decay_others(grads, variables)
+        if variables:
+            self._engine().apply(grads, variables)
         self.built = True
         for v in variables:
             if getattr(v, "constraint", None) is not None:
