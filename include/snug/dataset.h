@@ -290,6 +290,11 @@ SNUG_API void snug_pipeline_limit(snug_engine *engine, size_t bytes);
 /* The most that shuffles and caches keep in memory together; 0: a part of the limit above. SIZE_MAX:
  * of what the budget has left when they begin; half of that where there is a folder for the rest. */
 SNUG_API void snug_pipeline_stores(snug_engine *engine, size_t bytes);
+/* For who judges a step by its first batch: while pipelines rest (1) nothing is made ahead of who
+ * asks. Then, what this one will take beside all that they hold (*held): to make another element,
+ * as much as it took at most since it rested, and in caches, where it is known how much comes. */
+SNUG_API void snug_pipeline_rest(snug_engine *engine, int rests);
+SNUG_API size_t snug_pipeline_to_come(const snug_dataset *d, size_t *held);
 
 /* Passes that take long before an element comes: "listing" files, filling the "shuffle buffer",
  * a first pass into a "cache". Those longer than after_seconds are told of, ten times a second at

@@ -116,6 +116,12 @@ SNUG_API void snug_recorder_trim(snug_recorder *r);
  * room for n more plans like the next one, each of which takes its part of that when it is made;
  * -1: as many as were left. Gives the bytes of before. */
 SNUG_API size_t snug_recorder_reserve(snug_recorder *r, size_t bytes, int n_plans);
+/* Whether plans leave pipelines at work what these may still take up to their limit. */
+SNUG_API void snug_recorder_await(snug_recorder *r, int pipelines);
+/* From now on, or no longer: what is recorded is planned and not run. A run is refused with the
+ * budget that it would need, or with SNUG_E_INTERRUPTED where it would fit; what it would make is
+ * lost, variables stay. Runs that need no plan are run. */
+SNUG_API void snug_recorder_judge(snug_recorder *r, int judges);
 /* Of an optimizer that has not been used yet: so many slots of each variable's size are to come.
  * While a tape records, plans leave room for them; 0 from the first update on. */
 SNUG_API void snug_recorder_expect(snug_recorder *r, int n_slots);

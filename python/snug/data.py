@@ -129,6 +129,7 @@ class Dataset:
     def __init__(self, build, parents, shape, word="_Dataset"):
         self._build, self._parents, self._shape, self._word = build, parents, shape, word
         self._options = None
+        self._rows = parents[0]._rows if parents else None      # of a batch: what was asked for, where nothing else came behind it
         self._d = build(*[p._d for p in parents], ignore=0)
 
     def _stage(self, word, build, shape=None, parents=()):
@@ -307,8 +308,11 @@ class Dataset:
     # --- stages -----------------------------------------------------------------------------------
     def batch(self, batch_size, drop_remainder=False, num_parallel_calls=None, deterministic=None, name=None):
         k = _count(batch_size, "batch_size")
-        return self._stage("_BatchDataset" if num_parallel_calls is None else "_ParallelBatchDataset",
+        made = self._stage("_BatchDataset" if num_parallel_calls is None else "_ParallelBatchDataset",
                            lambda d: d.batch(k, int(bool(drop_remainder))))
+        known = int(self._d.cardinality())
+        made._rows = min(k, known) if known > 0 else k
+        return made
 
     def padded_batch(self, batch_size, padded_shapes=None, padding_values=None, drop_remainder=False, name=None):
         k = _count(batch_size, "batch_size")
@@ -347,7 +351,9 @@ class Dataset:
         return _RaggedBatches(batches)
 
     def unbatch(self, name=None):
-        return self._stage("_UnbatchDataset", lambda d: d.unbatch())
+        made = self._stage("_UnbatchDataset", lambda d: d.unbatch())
+        made._rows = None
+        return made
 
     def rebatch(self, batch_size, drop_remainder=False, name=None):
         return self.unbatch().batch(batch_size, drop_remainder)

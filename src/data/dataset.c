@@ -166,6 +166,14 @@ void snug_pipeline_limit(snug_engine *engine, size_t bytes) {
     sn_pool_set_limit(engine, bytes);
 }
 
+void snug_pipeline_rest(snug_engine *engine, int rests) {
+    if (!engine)
+        return;
+    sn_pool_set_rest(engine, rests != 0);
+    if (rests)
+        sn_pool_forget_peak(engine);
+}
+
 void snug_pipeline_stores(snug_engine *engine, size_t bytes) {
     if (!engine)
         return;

@@ -34,6 +34,7 @@ enum {
     WORTH_A_WORKER_NS = 8000,
     WAIT_NS = 20 * 1000 * 1000, /* between looks at the caller's interrupt */
     STACK_BYTES = 512 << 10,
+    WORKER_BYTES = 256 << 10, /* beside elements: of half of what a budget has left */
 };
 
 typedef struct {
@@ -149,6 +150,11 @@ static void end_slot(map_run *r, slot *s, snug_status status) {
     pthread_mutex_unlock(&r->mutex);
 }
 
+static void close_worker(const map_stage *m, void *worker) {
+    if (m->f.close)
+        m->f.close(m->f.ctx, worker);
+}
+
 static void *work(void *ctx) {
     map_run *r = ctx;
     const snug_dataset *d = r->cursor->stage;
@@ -166,11 +172,15 @@ static void *work(void *ctx) {
             status = call_measured(r, worker, &s->in, &s->out, &s->err);
         if (!is_memory(status))
             snug_element_drop(&s->in);
+        else if (opened) { /* what it holds is missing to the call that is made alone */
+            close_worker(m, worker);
+            opened = false;
+        }
         atomic_fetch_add_explicit(&figures->worker_ns, sn_now_ns() - start, memory_order_relaxed);
         end_slot(r, s, status);
     }
-    if (opened && m->f.close)
-        m->f.close(m->f.ctx, worker);
+    if (opened)
+        close_worker(m, worker);
     return NULL;
 }
 
@@ -348,7 +358,8 @@ static int wanted_workers(map_run *r) {
     if (!worth)
         return 0;
     const int n = asked > 1 ? asked : snug_engine_threads(r->cursor->stage->engine);
-    return n < MOST_WORKERS ? n : MOST_WORKERS;
+    const size_t most = snug_room(r->cursor->stage->engine) / (2 * WORKER_BYTES);
+    return most < MOST_WORKERS && (int)most < n ? (int)most : n < MOST_WORKERS ? n : MOST_WORKERS;
 }
 
 /* Failures of the data, which ignore_errors leaves out; a machine without memory is none. */

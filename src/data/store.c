@@ -231,3 +231,34 @@ void sn_store_move(sn_store *s, size_t from, size_t to) {
     s->slots[to] = s->slots[from];
     s->slots[from] = (slot){0};
 }
+
+/* --- what is to come -------------------------------------------------------------------------- */
+size_t sn_store_growth(const snug_dataset *d, size_t most) {
+    size_t n_kept, sum = 0, all = most;
+    const size_t kept = sn_pool_kept(d->engine, &n_kept);
+    if (d->grows && d->cardinality >= 0 && n_kept > 0 &&
+        !sn_size_mul((size_t)d->cardinality, kept / n_kept + 1, &all))
+        all = most;
+    if (d->grows && all > kept)
+        sum = (all < most ? all : most) - kept;
+    for (int i = 0; i < d->n_before; i++)
+        sum += sn_store_growth(d->before[i], most);
+    return sum;
+}
+
+/* Of an element a part that others may take more; where caches may keep what they want, a store
+ * leaves as much again to the stages around it, and nothing is known of a stream without end. */
+size_t snug_pipeline_to_come(const snug_dataset *d, size_t *held) {
+    enum { WORK_PART = 8, OTHERS_PART = 7, RUNS_BYTES = 1 << 20 };
+    if (!d || !held)
+        return 0;
+    snug_engine *e = d->engine;
+    const size_t peak = sn_pool_peak(e), taken = sn_pool_taken(e),
+                 work = peak > taken ? peak - taken : 0;
+    *held = taken;
+    const bool spills = sn_engine_spill_folder(e) != NULL;
+    size_t growth = sn_store_growth(d, spills ? sn_pool_store(e, true) : SIZE_MAX);
+    if (growth > SIZE_MAX / 2) /* nobody knows */
+        growth = 0;
+    return work + work / WORK_PART + (growth > 0 ? growth + growth / OTHERS_PART + RUNS_BYTES : 0);
+}

@@ -12,6 +12,7 @@
 
 #include "base/bytes.h"
 #include "base/size.h"
+#include "memory/pool.h"
 
 #include <limits.h>
 #include <stdio.h>
@@ -214,7 +215,8 @@ static size_t slots_of(const snug_recorder *r) {
 /* What the plans that will follow take, and what the caller wants left. */
 static size_t reserve_of(const snug_recorder *r, const sn_recording *rec) {
     const size_t plans = r->plans_to_come > 1 ? (size_t)r->plans_to_come - 1 : 0;
-    return r->reserve_bytes + plans * rec->n_nodes * NODE_BYTES + slots_of(r);
+    const size_t pipelines = r->awaits ? sn_pool_to_come(r->engine) : 0;
+    return r->reserve_bytes + pipelines + plans * rec->n_nodes * NODE_BYTES + slots_of(r);
 }
 
 /* Bytes an arena may have when `extra` more are taken first; 0: no limit. */
@@ -229,6 +231,10 @@ static snug_status find_room(snug_recorder *r, const sn_recording *rec, size_t e
         return sn_fail(err, SNUG_E_OVERFLOW, "the results of this step exceed the address space");
     SNUG_TRY(sn_share_find(r->engine, budget, &need, &r->share, err));
     *room = r->share.arena > 0 ? r->share.arena : 1;
+    /* A worker's small arena that is there is no growth: others may have come beside it. */
+    const size_t there = sn_executor_arena(r->executor, SN_MEM_FIRST_ARENA).bytes;
+    if (r->worker && *room < there)
+        *room = there;
     return SNUG_OK;
 }
 
@@ -565,6 +571,8 @@ snug_status sn_cache_find(snug_recorder *r, const sn_recording *rec, bool on_car
     }
     if (status == SNUG_OK)
         (*out)->last_used = ++r->serial;
+    if (status == SNUG_OK && r->judges)
+        status = sn_fail(err, SNUG_E_INTERRUPTED, "the step would fit; it was only judged");
     sn_free(r->engine, SN_MEM_PLAN, k.words, k.cap * sizeof *k.words);
     return status;
 }
@@ -588,6 +596,18 @@ size_t snug_recorder_reserve(snug_recorder *r, size_t bytes, int n_plans) {
     if (n_plans >= 0)
         r->plans_to_come = n_plans > 0 && n_plans < INT_MAX ? n_plans + 1 : 0;
     return before;
+}
+
+void snug_recorder_await(snug_recorder *r, int pipelines) {
+    if (!r)
+        return;
+    r->awaits = pipelines != 0;
+}
+
+void snug_recorder_judge(snug_recorder *r, int judges) {
+    if (!r)
+        return;
+    r->judges = judges != 0;
 }
 
 void snug_recorder_expect(snug_recorder *r, int n_slots) {

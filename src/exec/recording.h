@@ -324,6 +324,8 @@ struct snug_recorder {
     size_t taken_bytes;   /* the same on the card, by all but its arena */
     size_t tensor_bytes, variable_bytes;
     bool running, closed;
+    bool judges;               /* plans are looked for, and not run */
+    bool awaits;               /* what pipelines may still take is left to them */
     bool worker;               /* of a pipeline: one thread, buffers of the pool */
     sn_recording *spare;       /* cleared; NULL: none */
     sn_left left[SN_MAX_LEFT]; /* waits for the next run's results */

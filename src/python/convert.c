@@ -367,7 +367,7 @@ static snug_tensor *adopt_array(PyObject *o, int dtype, Py_ssize_t n_args) {
         PyMem_Free(b);
         return NULL;
     }
-    if (b->len < LEAST_BORROWED || !PyBuffer_IsContiguous(b, 'C') ||
+    if (b->len < (n_args < 0 ? 1 : LEAST_BORROWED) || !PyBuffer_IsContiguous(b, 'C') ||
         array_type(b, dtype, &type, &from) < 0 || from != (int)type.dtype ||
         (n_args >= 0 && !is_own(o, n_args))) {
         PyErr_Clear();

@@ -730,6 +730,14 @@ static PyObject *cardinality(PyObject *self, PyObject *none) {
     return PyLong_FromLongLong(snug_dataset_cardinality(((py_dataset *)self)->d));
 }
 
+/* to_come(): what it takes beside what all pipelines hold, and that. */
+static PyObject *to_come(PyObject *self, PyObject *none) {
+    (void)none;
+    size_t held;
+    const size_t coming = snug_pipeline_to_come(((py_dataset *)self)->d, &held);
+    return Py_BuildValue("nn", (Py_ssize_t)coming, (Py_ssize_t)held);
+}
+
 static PyMethodDef methods[] = {
     {"map", map, METH_VARARGS, "map(function, spec, workers, unordered, ignore_errors)"},
     {"filter", filter, METH_VARARGS, "filter(function, spec)"},
@@ -751,6 +759,7 @@ static PyMethodDef methods[] = {
     {"prefetch", prefetch, METH_O, "prefetch(depth)"},
     {"spec", spec, METH_NOARGS, "[(dtype, dims)]"},
     {"cardinality", cardinality, METH_NOARGS, "-1: without end; -2: not known."},
+    {"to_come", to_come, METH_NOARGS, "(bytes that it takes still, what pipelines hold)"},
     {NULL, NULL, 0, NULL},
 };
 

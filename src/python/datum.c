@@ -163,21 +163,25 @@ static int of_texts(PyObject *o, snug_datum *out) {
     return bad ? -1 : 0;
 }
 
+/* -1 with an exception: the class of such tensors cannot be had. */
 static int is_text(PyObject *o) {
     PyObject *class = string_class();
+    if (!class)
+        return -1;
     for (int depth = 0; depth < 16 && py_is_list(o); depth++) {
         if (py_list_size(o) == 0)
             return 0;
         o = py_list_item(o, 0);
     }
-    return PyUnicode_Check(o) || PyBytes_Check(o) ||
-           (class && PyObject_TypeCheck(o, (PyTypeObject *)class));
+    return PyUnicode_Check(o) || PyBytes_Check(o) || PyObject_TypeCheck(o, (PyTypeObject *)class);
 }
 
 /* Anything else, through what convert_to_tensor makes of it; arrays of objects may be texts. */
 static int of_other(PyObject *o, int dtype, snug_datum *out) {
     PyObject *class = string_class();
-    if (class && PyObject_HasAttr(o, py.str_array) && !py_is_tensor(o)) {
+    if (!class)
+        return -1;
+    if (PyObject_HasAttr(o, py.str_array) && !py_is_tensor(o)) {
         PyObject *text = PyObject_CallMethod(class, "_is_text", "O", o);
         const int yes = text ? PyObject_IsTrue(text) : -1;
         Py_XDECREF(text);
@@ -220,8 +224,9 @@ static int of_number(PyObject *o, int dtype, snug_datum *out) {
 int py_datum(PyObject *o, int dtype, int borrow, snug_datum *out) {
     if (py_enter() < 0)
         return -1;
-    if (dtype == PY_TEXT || (dtype == PY_ANY && is_text(o)))
-        return of_texts(o, out);
+    const int text = dtype == PY_TEXT ? 1 : dtype == PY_ANY ? is_text(o) : 0;
+    if (text != 0)
+        return text < 0 ? -1 : of_texts(o, out);
     if (py_is_tensor(o)) {
         snug_tensor *read = NULL, *t = py_lend(o, &read);
         const int bad = !t || of_tensor(t, dtype, out) < 0;

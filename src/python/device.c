@@ -92,7 +92,7 @@ int py_limit_host(size_t bytes) {
         (void)!snug_budget(py.engine, before, &unset);
         return raise(&err);
     }
-    snug_pipeline_limit(py.engine, bytes / 8); /* as fit of the library gives them */
+    snug_pipeline_limit(py.engine, PY_PIPELINES(bytes));
     snug_pipeline_stores(py.engine, SIZE_MAX);
     return 0;
 }

@@ -267,3 +267,37 @@ PyTypeObject *py_make_iterator_type(PyObject *module) {
                         .slots = slots};
     return (PyTypeObject *)PyType_FromModuleAndSpec(module, &spec, NULL);
 }
+
+/* --- what pipelines may take ------------------------------------------------------------------ */
+/* rest_pipelines(on): nothing is made ahead of who asks. */
+static PyObject *rest(PyObject *self, PyObject *on) {
+    (void)self;
+    const int rests = PyObject_IsTrue(on);
+    if (rests < 0 || py_enter() < 0)
+        return NULL;
+    snug_pipeline_rest(py.engine, rests);
+    Py_RETURN_NONE;
+}
+
+/* limit_pipelines(bytes, left): that, and half of what the budget has beyond `left`; left -1: that
+ * alone. Plans leave it to them. 0: what pipelines have under a budget outside of loops. The limit.
+ */
+static PyObject *limit(PyObject *self, PyObject *args) {
+    (void)self;
+    Py_ssize_t bytes, left;
+    if (!PyArg_ParseTuple(args, "nn", &bytes, &left) || py_enter() < 0)
+        return NULL;
+    const size_t room = left < 0 ? 0 : snug_room(py.engine);
+    size_t most = (size_t)bytes + (room > (size_t)left ? (room - (size_t)left) / 2 : 0);
+    snug_recorder_await(py.recorder, most > 0);
+    most = most > 0 ? most : PY_PIPELINES(snug_budget_bytes(py.engine));
+    snug_pipeline_limit(py.engine, most);
+    return PyLong_FromSize_t(most);
+}
+
+PyMethodDef py_pipeline_methods[] = {
+    {"rest_pipelines", rest, METH_O, "Whether nothing is made ahead of who asks."},
+    {"limit_pipelines", limit, METH_VARARGS,
+     "limit_pipelines(bytes, left): the most they may hold."},
+    {NULL, NULL, 0, NULL},
+};

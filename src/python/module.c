@@ -462,6 +462,16 @@ static PyObject *reserve(PyObject *self, PyObject *args) {
     Py_RETURN_NONE;
 }
 
+/* judge(on): steps are planned and not run. */
+static PyObject *judge(PyObject *self, PyObject *on) {
+    (void)self;
+    const int judges = PyObject_IsTrue(on);
+    if (judges < 0 || py_enter() < 0)
+        return NULL;
+    snug_recorder_judge(py.recorder, judges);
+    Py_RETURN_NONE;
+}
+
 /* expect(n): so many slots of each variable come with an optimizer's first update. */
 static PyObject *expect(PyObject *self, PyObject *n_slots) {
     (void)self;
@@ -617,6 +627,7 @@ static PyMethodDef methods[] = {
     {"read_part", py_read_part, METH_VARARGS, "Bytes of some elements: (tensor, first, n)."},
     {"open", open_engine, METH_NOARGS, "Makes the engine."},
     {"reserve", reserve, METH_VARARGS, "reserve(bytes, n_plans): what plans leave."},
+    {"judge", judge, METH_O, "judge(on): steps are planned and not run."},
     {"expect", expect, METH_O, "expect(n): slots of each variable that an update will make."},
     {"ask", ask, METH_VARARGS, "ask(bytes, what): whether so many more fit the budget."},
     {"guard_arrays", guard_arrays, METH_NOARGS, "NumPy is there now: its arrays ask the budget."},
@@ -719,6 +730,7 @@ static int fill_module(PyObject *module) {
     if (PyModule_AddFunctions(module, py_function_methods) < 0 ||
         PyModule_AddFunctions(module, py_convert_methods) < 0 ||
         PyModule_AddFunctions(module, py_dataset_methods) < 0 ||
+        PyModule_AddFunctions(module, py_pipeline_methods) < 0 ||
         PyModule_AddFunctions(module, py_device_methods) < 0 || py_keras_add(module) < 0)
         return -1;
     return PyModule_AddStringConstant(module, "version", snug_version());

@@ -204,6 +204,7 @@ PyTypeObject *py_make_checkpoint_writer_type(PyObject *module);
 /* (name, dtype's name, dims) */
 PyObject *py_named_type(const char *name, const snug_type *type);
 extern PyMethodDef py_dataset_methods[];
+extern PyMethodDef py_pipeline_methods[];
 
 /* A value as a part; dtype PY_ANY: its own, PY_TEXT: text. borrow: C-contiguous arrays are not
  * copied. */
@@ -231,6 +232,8 @@ extern PyMethodDef py_device_methods[];
 /* --- allocators.c ----------------------------------------------------------------------------- */
 /* Set aside for the interpreter's objects; again, where they took some of it. */
 #define PY_BOOKED ((size_t)5 << 20)
+/* Of a budget, what pipelines get: as fit of the library gives them. */
+#define PY_PIPELINES(budget) ((budget) / 8)
 int py_book_objects(void);
 int py_guard(void);        /* there is a budget */
 int py_guard_arrays(void); /* of this thread; NumPy is there, or will be */

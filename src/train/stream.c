@@ -15,6 +15,7 @@
 #include "base/size.h"
 #include "data/batch.h"
 #include "data/iterator.h"
+#include "data/store.h"
 #include "memory/pool.h"
 #include "memory/team.h"
 
@@ -343,19 +344,6 @@ static bool hoards(const snug_dataset *d) {
     return found;
 }
 
-/* Elements that stages keep beside those they have now: of a cache all that will come. */
-static size_t growth_of(const snug_dataset *d, size_t kept, size_t n_kept, size_t store) {
-    size_t sum = 0, all = store;
-    if (d->grows && d->cardinality >= 0 && n_kept > 0 &&
-        !sn_size_mul((size_t)d->cardinality, kept / n_kept + 1, &all))
-        all = store;
-    if (d->grows && all > kept)
-        sum = (all < store ? all : store) - kept;
-    for (int i = 0; i < d->n_before; i++)
-        sum += growth_of(d->before[i], kept, n_kept, store);
-    return sum;
-}
-
 /* What stages may keep in memory: what the smallest step leaves, and a part of that where there is
  * a file for the rest. What making a batch takes beside is known when one was made: then the step
  * is judged with it. */
@@ -387,9 +375,9 @@ static void measure(sn_stream *s, size_t before, bool ahead) {
     s->work += s->work / WORK_PART < MOST_MARGIN ? s->work / WORK_PART : MOST_MARGIN;
     s->batch_bytes = batch;
     s->kept = kept;
-    s->least = still + s->work + (ahead ? batch : 0) +
-               growth_of(s->dataset, kept, n_kept,
-                         sn_pool_store(s->engine, sn_engine_spill_folder(s->engine)));
+    s->least =
+        still + s->work + (ahead ? batch : 0) +
+        sn_store_growth(s->dataset, sn_pool_store(s->engine, sn_engine_spill_folder(s->engine)));
     s->want = s->least + BATCHES_AHEAD * batch + n_threads * s->work;
 }
 

@@ -183,7 +183,41 @@ print("done")
 """
 
 
+# Batches that come from others: what makes them may run ahead of the step.
+STREAMS = """
+import numpy as np, tensorflow as tf
+from tensorflow import keras
+L = keras.layers
+x, y = np.ones((400, 32, 32, 3), "f4"), np.zeros(400, "i4")
+m = keras.Sequential([keras.Input((32, 32, 3)), L.Conv2D(16, 3, activation="relu"), L.MaxPooling2D(), L.Flatten(), L.Dense(10)])
+m.compile("adam", keras.losses.SparseCategoricalCrossentropy(from_logits=True))
+d = tf.data.Dataset.from_tensor_slices((x, y))
+def rows():
+    for i in range(0, 400, 100):
+        yield x[i:i + 100], y[i:i + 100]
+%s
+print("done")
+"""
+STREAMED = ("m.fit(d.shuffle(64).batch(100).prefetch(2), epochs=2, verbose=0)", "m.fit(rows(), verbose=0)",
+            "m.fit(d.map(lambda a, b: (a * 2, b), num_parallel_calls=4).batch(100).prefetch(-1), epochs=2, verbose=0)",
+            "m.evaluate(d.batch(100).prefetch(4), verbose=0)", "m.predict(d.batch(100).map(lambda a, b: a).prefetch(2), verbose=0)",
+            "m.fit(x, y, batch_size=16, verbose=0, validation_data=d.batch(200))")
+
+
 class Fit(Held):
+    def test_one_number_for_batches_of_others_and_their_step(self):
+        """Refused for the first batch or for its step: what the refusal names suffices for both, and for batches that are made ahead."""
+        for call in STREAMED if FULL else STREAMED[:2]:
+            text, budget, refusals = STREAMS % call, 53 * MIB, 0
+            for _ in range(4):      # objects of the interpreter come first
+                code, out, err = self.run_within(budget, text)
+                if code == 0:
+                    break
+                refusals += "ResourceExhaustedError" in err
+                budget = number_in(err)
+            self.assertEqual((code, out[-5:], refusals), (0, "done\n", 1), call + err)
+            self.assertEqual(self.run_within(int(budget * 1.02) // 4096 * 4096, text)[0], 0)
+
     def told(self, budget, text):
         code, _, err = self.run_within(budget, text)
         self.assertEqual(code, 1, err)
@@ -252,6 +286,14 @@ class Predict(Held):
             hops, enough = self.hops(PREDICT % call)
             self.assertEqual(hops, 1, call)
             self.assertLess(enough, (108 if "on_batch" in call else 84) * MIB, call)
+
+    def test_one_number_for_large_batches_and_a_remainder(self):
+        """Results of one batch have gone when those of the next come, and rows that are left over are one plan more."""
+        text = PREDICT.split("n = 0")[0] + "x = x[:20000]\nm.predict(x, batch_size=4096, verbose=0)\nprint('done')\n"
+        code, _, err = self.run_within(64 * MIB, text)
+        self.assertEqual(code, 1)
+        code, out, err = self.run_within(number_in(err), text)
+        self.assertEqual((code, out), (0, "done\n"), err)
 
     def test_a_result_of_unknown_length_grows_by_half_and_is_never_there_twice(self):
         hops, enough = self.hops(PREDICT % "m.predict(rows(), verbose=0)")

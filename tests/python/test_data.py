@@ -2,6 +2,8 @@
 """tf.data: the stages that scripts use."""
 import gc
 import os
+import subprocess
+import sys
 import unittest
 
 import numpy as np
@@ -60,6 +62,13 @@ class Stages(unittest.TestCase):
         d = Dataset.from_generator(lambda: iter([[1], [1, 2, 3]]), output_types=tf.int32).padded_batch(2)
         self.assertEqual(next(iter(d)).numpy().tolist(), [[1, 0, 0], [1, 2, 3]])
         self.assertEqual([int(i) for i in Dataset.range(6).batch(4).unbatch()], list(range(6)))
+
+    def test_a_module_that_cannot_be_had_is_an_error_of_its_own(self):
+        """Where objects of the interpreter do not fit, say."""
+        text = ("import sys, numpy, snug.tensorflow as tf\nsys.modules['snug._strings'] = None\ntry:\n"
+                "    tf.data.Dataset.from_tensor_slices(numpy.ones(3))\nexcept ImportError:\n    print('refused')\n")
+        done = subprocess.run([sys.executable, "-B", "-c", text], capture_output=True, text=True)
+        self.assertEqual(done.stdout, "refused\n", done.stderr)
 
     def test_saved_elements_come_back(self):
         import tempfile

@@ -56,6 +56,19 @@ def _floats(rows):
     return tf.cast(rows, backend.floatx()) if rows.dtype.is_floating and rows.dtype.name != backend.floatx() else rows
 
 
+def _untouched(shape, dtype):
+    """An array whose memory nobody has written: it takes none."""
+    import mmap
+    import numpy as np
+    n = math.prod(shape)
+    return np.frombuffer(mmap.mmap(-1, max(1, n * np.dtype(dtype).itemsize)), dtype, n).reshape(shape)
+
+
+def _kind(a):
+    """As NumPy has it."""
+    return getattr(a.dtype, "as_numpy_dtype", a.dtype)
+
+
 class Arrays:
     """Slices of arrays, in order or shuffled anew in each epoch. Where epochs have so many steps, the next one goes on with what is left."""
 
@@ -82,6 +95,16 @@ class Arrays:
     def _part(self, first, order):
         cut = lambda a: self._cut(a, first, order)
         return tuple(_nest.map_structure(cut, a) if _nest.is_nested(a) else cut(a) for a in self.data)
+
+    def untouched(self):
+        """Arrays as those of the first batch, without its numbers; None: nobody knows."""
+        rows = min(self.batch, self.rows)
+        one = lambda a: None if a is None else _untouched((rows, *a.shape[1:]), _kind(a))
+        return tuple(_nest.map_structure(one, a) if _nest.is_nested(a) else one(a) for a in self.data)
+
+    def as_batch(self, arrays):
+        one = lambda a: None if a is None else _floats(_C.adopt(a))
+        return tuple(_nest.map_structure(one, a) if _nest.is_nested(a) else one(a) for a in arrays)
 
     def _copies(self, first, order):
         """Rows of arrays, copied; tensors are left to the thread that may use them."""
@@ -197,7 +220,7 @@ class Stream:
     def __init__(self, source, steps=None):
         self.source = source
         self.steps = steps
-        self.open = None
+        self.open = self.refused = None
         self.goes_on = steps is not None and hasattr(source, "element_spec")   # from epoch to epoch
         if steps is None:
             try:
@@ -211,6 +234,25 @@ class Stream:
             return (self.source[i] for i in range(len(self.source)))
         return iter(self.source)
 
+    def untouched(self):
+        """Arrays as those of the first batch, where it is one of a pipeline's or of arrays that there was no room to copy; None: nobody
+        knows."""
+        given, self.refused = self.refused, None
+        if given is not None:
+            one = lambda a: None if a is None else _untouched(a.shape, _kind(a))
+            known = all(a is None or hasattr(a, "shape") and hasattr(a, "dtype") for a in _nest.flatten(given))
+            return _nest.map_structure(one, given) if known else None
+        rows = getattr(self.source, "_rows", None)
+        specs = _nest.flatten(self.source.element_spec) if rows else []
+        if not specs or any(s.dtype == "string" or not s.shape.rank or None in s.shape.as_list()[1:] for s in specs):
+            return None
+        one = lambda s: _untouched([rows if s.shape[0] is None else s.shape[0], *s.shape[1:]], _kind(s))
+        return _triple(_nest.map_structure(one, self.source.element_spec))
+
+    def as_batch(self, arrays):
+        one = lambda a: None if a is None else _C.adopt(a)
+        return tuple(_nest.map_structure(one, a) if _nest.is_nested(a) else one(a) for a in arrays)
+
     def __iter__(self):
         if hasattr(self.source, "__next__"):
             self.open = self.source
@@ -221,7 +263,11 @@ class Stream:
             self.source.on_epoch_begin()
         stream = self.open if self.open is not None else self._fresh()
         for batch in stream:
-            made = [tuple(_convert(b) for b in _triple(batch))]
+            try:
+                made = [tuple(_convert(b) for b in _triple(batch))]
+            except MemoryError:
+                self.refused = _triple(batch)
+                raise
             batch = None                                     # nobody holds one batch while the next is made
             yield made.pop()
             n += 1

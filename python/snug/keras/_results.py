@@ -18,11 +18,16 @@ class Room:
 
     def __exit__(self, *error):
         self._open.remove(self)
-        self._tell()
+        self._tell(bool(self.plans) or not self._open)
 
     def leave(self, n_bytes, plans=None):
         self.bytes, self.plans = n_bytes, self.plans if plans is None else plans
-        self._tell()
+        self._tell(True)
+
+    def keep(self, n_bytes):
+        """So many bytes, beside as many plans as are to come still."""
+        self.bytes = n_bytes
+        self._tell(False)
 
     def run(self, n_bytes, plans=0):
         """What is recorded is computed beside so much."""
@@ -30,9 +35,13 @@ class Room:
         if _C.budget_bytes():
             _C.sync()
 
-    def _tell(self):
+    def all(self):
+        """Of all loops that are open."""
+        return sum(r.bytes for r in self._open)
+
+    def _tell(self, with_plans):
         if _C.budget_bytes():
-            _C.reserve(sum(r.bytes for r in self._open), sum(r.plans for r in self._open))
+            _C.reserve(self.all(), sum(r.plans for r in self._open) if with_plans else -1)
 
 
 class Rows:
@@ -105,12 +114,12 @@ class Results:
             self._rows = _data.rows_in_all(self._batches, self._steps, given)
             self._of = max(given, 1)
             beside = _data.size(data[0]) + _data.size(result)
-            odd = self._rows % self._of or not self._rows
+            odd = not self._rows or self._rows % self._of > 0
             self._room.run(INTERPRETER + beside + sum(_data.size(t) // self._of * self._rows for t in _nest.flatten(result)), int(odd))
         data.clear()
         arrays = read(result)
         if first:
-            self._structure = arrays
+            self._structure = _nest.map_structure(lambda a: 0, arrays)
             self._parts = [Rows(a, -(-len(a) * self._rows // self._of)) if a.ndim else Values(a) for a in _nest.flatten(arrays)]
             self._room.leave(beside)
         else:

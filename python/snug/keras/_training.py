@@ -4,7 +4,7 @@ import inspect
 import warnings
 
 from snug import _C, _nest
-from snug.keras import _compiled, _data, _results, _symbolic
+from snug.keras import _compiled, _data, _foresight, _results, _symbolic
 
 
 class Trainer:
@@ -189,19 +189,25 @@ class Trainer:
         self.__dict__["stop_training"] = False
         self.__dict__["_first_epoch"] = initial_epoch       # a callback may set it
         runner.on_train_begin()
-        with _results.Room() as room:
-            self.__dict__["_to_come"] = (batches, validation_data is not None, runner, room) if _C.budget_bytes() else None
-            return self._train(batches, steps, epochs, runner, class_weight, validation_freq,
-                               (validation_data, validation_batch_size or batch_size, validation_steps))
+        validation = _Validation(validation_data, validation_batch_size or batch_size, validation_steps)
+        leave = lambda batch: _leave_room(batch, batches, validation, runner, room)
 
-    def _train(self, batches, steps, epochs, runner, class_weight, validation_freq, validation):
+        def step(batch):
+            leave(batch)
+            self._step("train_step", batch, True)
+            _C.sync()
+        with _results.Room() as room, validation.room, _foresight.Foresight(batches, step) as first:
+            self.__dict__["_to_come"] = (leave, room) if _C.budget_bytes() else None
+            return self._train(first, steps, epochs, runner, class_weight, validation_freq, validation)
+
+    def _train(self, data, steps, epochs, runner, class_weight, validation_freq, validation):
         logs = {}
         for epoch in range(self._first_epoch, epochs):
             self.reset_metrics()
             runner.on_epoch_begin(epoch)
-            logs = self._epoch(batches, steps, runner, class_weight)
-            if validation[0] is not None and _is_due(epoch + 1, validation_freq):
-                found = self._validate(*validation, runner)
+            logs = self._epoch(data, steps, runner, class_weight)
+            if validation.data is not None and _is_due(epoch + 1, validation_freq):
+                found = self._validate(validation, runner)
                 logs.update({"val_" + k: v for k, v in found.items()})
             runner.on_epoch_end(epoch, logs)
             if self.stop_training:
@@ -211,23 +217,27 @@ class Trainer:
         runner.on_train_end(logs)
         return self.history
 
-    def _epoch(self, batches, steps, runner, class_weight):
+    def _epoch(self, first, steps, runner, class_weight):
         result, n, group = {}, 0, self._group()
-        for i, data in _data.counted(_data.ahead(batches, steps)):
+        to_come, self.__dict__["_to_come"] = self._to_come, None
+        for i, data in _data.counted(first.batches(steps)):
             if steps is not None and i >= steps:
                 break
             if i % group == 0:
                 runner.on_train_batch_begin(i)
             if class_weight:
                 data = _weigh_classes(data, class_weight)
-            first, self.__dict__["_to_come"] = self._to_come, None
-            if first is not None:
-                left = _leave_room(data, *first)
+            if to_come:
+                leave, room = to_come
+                first.leave(data)
+                left = leave(data)
             result = self._step("train_step", data, True)
             data = None                   # the next batch takes its place
-            if first is not None:
+            if to_come:
+                to_come = None
                 runner.book()
-                first[-1].leave(left)
+                room.leave(left)
+                first.planned()
             n = i + 1
             if n % group == 0:
                 runner.on_train_batch_end(i, _Later(result))
@@ -259,11 +269,12 @@ class Trainer:
                 out[k] = _number(metrics[k].result() if k in metrics and not isinstance(v, float) else v)
         return out
 
-    def _validate(self, data, batch_size, steps, runner):
-        parts = data if isinstance(data, (tuple, list)) and not hasattr(data, "element_spec") else (data,)
-        parts = (tuple(parts) + (None, None))[:3]
-        found = self.evaluate(parts[0], parts[1], sample_weight=parts[2], batch_size=batch_size, steps=steps, verbose=0,
+    def _validate(self, validation, runner):
+        x, y, weights = validation.parts
+        validation.room.keep(0)                # its batch takes it
+        found = self.evaluate(x, y, sample_weight=weights, batch_size=validation.batch, steps=validation.steps, verbose=0,
                               callbacks=runner, return_dict=True)
+        validation.room.keep(validation.larger)
         return found
 
     def evaluate(self, x=None, y=None, batch_size=None, verbose="auto", sample_weight=None, steps=None, callbacks=None,
@@ -278,15 +289,22 @@ class Trainer:
         runner.on_test_begin()
         self.reset_metrics()
         result, n, group = {}, 0, self._group()
-        for i, data in _data.counted(_data.ahead(batches, steps)):
-            if steps is not None and i >= steps:
-                break
-            if i % group == 0:
-                runner.on_test_batch_begin(i)
-            result = self._step("test_step", data, True)
-            data, n = None, i + 1
-            if n % group == 0:
-                runner.on_test_batch_end(i, _Later(result))
+
+        def step(batch):
+            self._step("test_step", batch, True)
+            _C.sync()
+        with _foresight.Foresight(batches, step) as first:
+            for i, data in _data.counted(first.batches(steps)):
+                if steps is not None and i >= steps:
+                    break
+                if i % group == 0:
+                    runner.on_test_batch_begin(i)
+                first.leave(data)
+                result = self._step("test_step", data, True)
+                data, n = None, i + 1
+                first.planned()
+                if n % group == 0:
+                    runner.on_test_batch_end(i, _Later(result))
         if n % group:
             runner.on_test_batch_end(n - n % group + group - 1, _Later(result))
         logs = self._logs(result)
@@ -307,15 +325,19 @@ class Trainer:
         runner = kc.CallbackList(callbacks, add_progbar=verbose not in (0, False), verbose=verbose,
                                  epochs=1, steps=steps or batches.steps, model=self)
         runner.on_predict_begin()
-        with _results.Room() as room:
+        step = lambda batch: _results.Results(batches, steps, room).add([batch], self._step("predict_step", batch))
+        with _results.Room() as room, _foresight.Foresight(batches, step) as first:
             results = _results.Results(batches, steps, room)
-            for i, data in _data.counted(_data.ahead(batches, steps)):
+            for i, data in _data.counted(first.batches(steps)):
                 if steps is not None and i >= steps:
                     break
                 runner.on_predict_batch_begin(i)
                 data = [data]               # the next batch takes its place
+                first.leave(data[0])
                 arrays = results.add(data, self._step("predict_step", data[0]))
+                first.planned()
                 runner.on_predict_batch_end(i, {"outputs": arrays})
+                arrays = None               # before the next ones come
         runner.on_predict_end()
         if not results:
             raise ValueError("The data is empty: there was no batch to predict.")
@@ -349,20 +371,40 @@ class Trainer:
 _LOOPS = 2                  # plans of what is read between the steps: metrics, losses
 
 
-def _leave_room(batch, batches, validates, runner, room):
-    """Before the first step is planned: it leaves room for a batch that others make while another one waits to be dropped, for what
-    callbacks that save have in memory, and for the plans of a remainder and of validation. So the budget that a refusal names
-    suffices for the whole of fit. Gives what is to be left once callbacks have booked what they keep."""
+class _Validation:
+    """What epochs end with, and the room that steps leave for its batches."""
+    larger = 0
+
+    def __init__(self, data, batch, steps):
+        self.data, self.batch, self.steps, self.room = data, batch, steps, _results.Room()
+        parts = data if isinstance(data, (tuple, list)) and not hasattr(data, "element_spec") else (data,)
+        self.parts = (tuple(parts) + (None, None))[:3]
+
+    def leave(self, batch):
+        """By how much a batch of it is larger than this one, which will have gone by then; nothing where nobody knows."""
+        import numpy as np
+        known = all(isinstance(a, (np.ndarray, _C.Tensor)) or hasattr(a, "element_spec") for a in _nest.flatten(self.parts) if a is not None)
+        arrays = _data.source(*self.parts, self.batch, False, self.steps).untouched() if self.data is not None and known else None
+        taken = sum(a.nbytes for a in _nest.flatten(arrays) if a is not None) if arrays else 0
+        self.larger = max(0, taken - _data.size(batch))
+        self.room.keep(self.larger)
+
+
+def _leave_room(batch, batches, validation, runner, room):
+    """Before the first step is planned: it leaves room for what callbacks that save have in memory, for a larger batch of validation,
+    and for the plans of a remainder and of validation. So the budget that a refusal names suffices for the whole of fit. Gives what is
+    to be left once callbacks have booked what they keep."""
     from snug._files import PIECE
     from snug.keras import callbacks as kc
     rows = getattr(batches, "rows", 0)
-    plans = _LOOPS + (2 if validates else 0) + (1 if not rows or rows % batches.batch else 0)
-    left = (_data.size(batch) if _data.makes_ahead(batches) else 0) + (2 * PIECE if runner.to_book() else 0)
+    plans = _LOOPS + (2 if validation.data is not None else 0) + (1 if not rows or rows % batches.batch else 0)
+    left = 2 * PIECE if runner.to_book() else 0
     if any(isinstance(c, (kc.ModelCheckpoint, kc.BackupAndRestore)) for c in runner.callbacks):
         from snug.keras import _hdf5, _saving, _serial      # noqa: F401: code comes before room is measured
         import tempfile                                     # noqa: F401
         import zipfile                                      # noqa: F401
         left += 8 * PIECE
+    validation.leave(batch)
     room.leave(left + runner.to_book() + _results.INTERPRETER, plans)
     return left
 
