@@ -4,12 +4,12 @@ foreach(room ${SNUG_ROOMS})
   list(APPEND SNUG_SOURCES ${room_sources})
 endforeach()
 
-# Own kernels are compiled once per instruction set; device.c, speed.c and the oneDNN files once.
+# Own kernels are compiled once per instruction set; cpu_device.c, speed.c and the oneDNN files once.
 # -fno-trapping-math changes no result: it lets comparisons on floats become vector selects. Of OpenMP they use `simd`
 # alone: threads are the engine's own (memory/team.h). -g1: lines, for a fifth less time to compile.
 set(SNUG_KERNELS ${SNUG_SOURCES})
 list(FILTER SNUG_KERNELS INCLUDE REGEX "/kernels/cpu/")
-list(FILTER SNUG_KERNELS EXCLUDE REGEX "/kernels/cpu/(device|speed|onednn[a-z_]*)\\.c$")
+list(FILTER SNUG_KERNELS EXCLUDE REGEX "/kernels/cpu/(cpu_device|speed|onednn[a-z_]*)\\.c$")
 list(REMOVE_ITEM SNUG_SOURCES ${SNUG_KERNELS})
 set(isa_flags_base "")
 set(isa_flags_avx2 -mavx2 -mfma -mf16c)

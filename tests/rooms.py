@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 """The shape of the code as a test: rooms include only rooms above them, memory is requested in one room, no switch over
-operators, functions fit a screen, no file exceeds 800 lines, no path of somebody's machine. usage: rooms.py SOURCE"""
+operators, functions fit a screen, no file exceeds 800 lines, names of files are unique, no path of somebody's machine. usage: rooms.py SOURCE"""
 import os
 import re
 import subprocess
 import sys
 
-ROOMS = "base memory tensor op graph nn plan kernels/cpu kernels/cuda budget exec data model train eager report cli python".split()
+ROOMS = "base memory tensor op graph nn plan kernels/cpu kernels/cuda budget exec record codec data model train eager report cli python".split()
 MAX_FUNCTION, MAX_FILE, MAX_COLUMNS = 60, 800, 100
 ALLOCATE = re.compile(r"\b(malloc|calloc|realloc|reallocarray|aligned_alloc|posix_memalign|alloca|mmap|strdup|strndup|asprintf)\s*\(")
 OPTION = re.compile(r'"[^"]*--[a-z]')
@@ -59,6 +59,15 @@ def functions(code):
                 head, start = name.group(1), j
 
 
+def same_names(root, files, say):
+    """A file's name says what is in it without its folder, and is used once."""
+    first = {}
+    for path in files:
+        name = os.path.basename(path)
+        if path.startswith("src/") and os.path.exists(os.path.join(root, path)) and first.setdefault(name, path) != path:
+            say(path, 1, f"has the name of {first[name]}")
+
+
 def exceptions(root):
     path = os.path.join(root, "tests", "style-exceptions")
     out = {}
@@ -75,6 +84,7 @@ def main(root):
     allowed = exceptions(root)
     used = set()
     files = subprocess.run(["git", "ls-files", "-co", "--exclude-standard"], cwd=root, capture_output=True, text=True).stdout.split()
+    same_names(root, files, say)
     for path in files:
         if not path.endswith((".c", ".h", ".def", ".cu", ".py", ".sh", ".md", ".txt", ".cmake")) or not os.path.exists(os.path.join(root, path)):
             continue

@@ -2,8 +2,8 @@
  * hostile bytes; every failed request; what is written can be read. */
 #include "support/data_call.h"
 
-#include "kernels/cpu/picture.h"
-#include "op/picture.h"
+#include "kernels/cpu/picture_resize.h"
+#include "op/picture_attrs.h"
 #include "support/files.h"
 
 #include <stdio.h>

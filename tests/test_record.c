@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "exec/recording.h"
+#include "record/recording.h"
 #include "memory/process.h"
 #include "support/bench.h"
 

@@ -2,7 +2,7 @@
  * the same operations give when each of them is run by itself. */
 #include <stdio.h>
 
-#include "exec/recording.h"
+#include "record/recording.h"
 #include "support/bench.h"
 
 #define OK(call) expect_ok((call), &b->err)

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "exec/recording.h"
+#include "record/recording.h"
 #include "memory/process.h"
 #include "support/bench.h"
 

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/rng.h"
-#include "exec/recording.h"
+#include "record/recording.h"
 #include "support/support.h"
 
 enum { N_SLOTS = 5, N_VARS = 3, LENGTH = 28, SIDE = 3, COUNT = SIDE * SIDE, TAPE_LENGTH = 7 };

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "exec/recording.h"
+#include "record/recording.h"
 #include "support/bench.h"
 
 #define OK(call) expect_ok((call), &b->err)

@@ -5,7 +5,7 @@
 #include <pthread.h>
 #include <string.h>
 
-#include "exec/recording.h"
+#include "record/recording.h"
 #include "support/bench.h"
 
 #define OK(call) expect_ok((call), &b->err)

@@ -14,10 +14,10 @@ WHOLE = {"shape": "same", "gradient": "identity", "axes": "elementwise", "cpu": 
 
 
 class Rooms(unittest.TestCase):
-    def complaints(self, path, text):
-        """What rooms.py says about a tree with this one file."""
+    def complaints(self, path, text, *empty):
+        """What rooms.py says about a tree with this one file, and some empty ones."""
         with tempfile.TemporaryDirectory() as root:
-            for name, content in ((path, text), ("tests/style-exceptions", "")):
+            for name, content in ((path, text), ("tests/style-exceptions", ""), *((e, "") for e in empty)):
                 os.makedirs(os.path.join(root, os.path.dirname(name)), exist_ok=True)
                 with open(os.path.join(root, name), "w") as f:
                     f.write(content)
@@ -55,6 +55,11 @@ class Rooms(unittest.TestCase):
 
     def test_printing_and_aborting(self):
         self.catches("src/exec/a.c", "void f(void) {\n    abort();\n}\n", "never prints, exits or aborts")
+
+    def test_two_files_of_one_name(self):
+        code, said = self.complaints("src/plan/plan.h", "", "src/op/plan.h")
+        self.assertEqual(code, 1, said)
+        self.assertIn("has the name of src/op/plan.h", said)
 
     def test_an_exception_that_is_no_longer_needed(self):
         with tempfile.TemporaryDirectory() as root:

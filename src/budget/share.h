@@ -1,6 +1,7 @@
 /* share.h: THE place where it is decided how much of a budget a plan may take. Every door asks it
- * before an arena is made: steps of models (train/budget.c), recorded steps (exec/record_cache.c).
- * What asks for less than an arena passes the gate of src/memory with each request.
+ * before an arena is made: steps of models (train/step_budget.c), recorded steps
+ * (record/record_cache.c). What asks for less than an arena passes the gate of src/memory with each
+ * request.
  *
  *     budget = process (measured, and what will come) + page tables + state + books + arena
  *

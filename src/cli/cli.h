@@ -71,7 +71,7 @@ snug_status cli_integer(const cli *c, option_id id, int64_t low, int64_t high, i
 snug_status cli_real(const cli *c, option_id id, double low, double high, double *inout,
                      snug_error *err);
 
-/* text.c: errors, and text for terminals and JSON. */
+/* cli_text.c: errors, and text for terminals and JSON. */
 snug_status cli_fail(snug_error *err, snug_status code, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 void cli_print_plain(FILE *out, const char *text); /* control characters but newlines as '?' */
@@ -83,7 +83,7 @@ double cli_shown(double v);                      /* v; a NaN without its sign, w
 int cli_distance(const char *a, const char *b);
 int cli_near(const char *name);
 
-/* process.c: before anything else of a command. */
+/* cli_process.c: before anything else of a command. */
 void cli_settle_heap(void);
 /* Set by the first Ctrl-C (or SIGTERM); the second one ends the process as usual. */
 void cli_catch_interrupt(void);
@@ -92,7 +92,7 @@ int cli_interrupted(void *ctx); /* the signal's number; 0: none */
 /* Writers. */
 extern const snug_writer cli_stdout, cli_stderr;
 
-/* cache.c: $XDG_CACHE_HOME/snug or ~/.cache/snug; false when neither is known. */
+/* rates_cache.c: $XDG_CACHE_HOME/snug or ~/.cache/snug; false when neither is known. */
 bool cli_cache_folder(char *folder, size_t size);
 /* Measured rates of this machine, where there are some; a broken file is a warning. */
 void cli_load_rates(const cli *c);

@@ -13,8 +13,8 @@
 
 #include "base/file.h"
 #include "data/packed.h"
-#include "data/advance.h"
-#include "data/store.h"
+#include "codec/advance.h"
+#include "data/element_store.h"
 
 #include <inttypes.h>
 #include <pthread.h>

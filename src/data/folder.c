@@ -6,8 +6,8 @@
 #include <snug/data_files.h>
 
 #include "base/size.h"
-#include "data/data_ops.h"
-#include "data/file_list.h"
+#include "codec/data_ops.h"
+#include "codec/file_list.h"
 #include "data/file_source.h"
 #include "data/mersenne.h"
 #include "data/stage.h"

@@ -6,7 +6,7 @@
 #include "data/input.h"
 
 #include "base/file.h"
-#include "data/gzip.h"
+#include "codec/gzip.h"
 
 #include <string.h>
 

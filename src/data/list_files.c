@@ -1,7 +1,7 @@
 /* list_files.c: the source of names of files that match patterns: listed when the dataset is made,
  * sorted, each once; random access. */
-#include "data/data_ops.h"
-#include "data/file_list.h"
+#include "codec/data_ops.h"
+#include "codec/file_list.h"
 #include "data/file_source.h"
 #include "data/stage.h"
 

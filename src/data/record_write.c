@@ -6,7 +6,7 @@
 #include <snug/data_files.h>
 
 #include "base/file.h"
-#include "data/crc32c.h"
+#include "codec/crc32c.h"
 #include "memory/engine.h"
 
 #include <string.h>

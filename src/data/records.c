@@ -4,10 +4,10 @@
  * Memory: a window (input.h) and the record itself, whose length is checked against its checksum
  * and against what is left of the file before it is asked for. */
 #include "base/size.h"
-#include "data/crc32c.h"
-#include "data/data_ops.h"
+#include "codec/crc32c.h"
+#include "codec/data_ops.h"
 #include "data/input.h"
-#include "data/picture_write.h"
+#include "codec/picture_write.h"
 #include "data/stage.h"
 
 #include <string.h>

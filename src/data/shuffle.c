@@ -14,8 +14,8 @@
 
 #include "base/rng.h"
 #include "base/size.h"
-#include "data/advance.h"
-#include "data/store.h"
+#include "codec/advance.h"
+#include "data/element_store.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -44,7 +44,7 @@ struct snug_dataset {
     int64_t cardinality;
     bool serial;  /* it or one before it goes back to an interpreter */
     bool random;  /* kind->at can be asked */
-    bool hoards;  /* its iterators keep elements in memory (store.h) */
+    bool hoards;  /* its iterators keep elements in memory (element_store.h) */
     bool grows;   /* and more of them with each that they give */
     void *ctx;    /* the kind's own, made with it (sn_stage_ctx) */
     size_t n_ctx; /* its bytes: freed after kind->release */

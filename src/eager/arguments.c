@@ -4,7 +4,7 @@
  * function asks for is looked up.
  * 2. Numbers become parameters of the recording: their values are no part of its structure.
  * 3. The first error sticks; getters then give zeros. */
-#include "eager/call.h"
+#include "eager/function_call.h"
 
 #include "base/real.h"
 #include "tensor/feed.h"

@@ -5,7 +5,7 @@
  * 1. Only tensors with bytes of up to MAX_ELEMENTS whole numbers or truth values go in, and only
  * such come out; anything else is recorded as usual.
  * 2. Random functions are never computed here: a trace draws anew at each call. */
-#include "eager/call.h"
+#include "eager/function_call.h"
 
 #include "exec/exec.h"
 

@@ -4,9 +4,9 @@
  *
  * 1. Between sn_record_begin and sn_record_end nothing but the build function runs.
  * 2. A failed call leaves the recording and *n_out as they were. */
-#include "eager/call.h"
+#include "eager/function_call.h"
 #include "memory/numbers.h"
-#include "nn/text.h"
+#include "nn/setting_text.h"
 #include "tensor/feed.h"
 
 #include <assert.h>

@@ -1,8 +1,8 @@
 /* functions_image.c: tf.image's common functions on one picture [H, W, C] or several [N, H, W, C].
  */
-#include "eager/call.h"
+#include "eager/function_call.h"
 
-#include "op/picture.h"
+#include "op/picture_attrs.h"
 
 #include <math.h>
 #include <string.h>

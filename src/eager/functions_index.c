@@ -1,6 +1,6 @@
 /* functions_index.c: functions that find elements by tensors of indices, and those that make
  * tensors from nothing: creation, ranges, one-hot rows, masks. */
-#include "eager/call.h"
+#include "eager/function_call.h"
 
 #include "base/size.h"
 

@@ -1,6 +1,6 @@
 /* functions_math.c: functions of single elements: of one tensor, of two with broadcasting,
  * comparisons, truth values, limits and casts. */
-#include "eager/call.h"
+#include "eager/function_call.h"
 
 #include <float.h>
 #include <math.h>

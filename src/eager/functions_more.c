@@ -1,6 +1,6 @@
 /* functions_more.c: functions that are met less often: reductions that pass over NaN, segments'
  * extremes, sequences turned around, and keras.ops after NumPy. Compositions all of them. */
-#include "eager/call.h"
+#include "eager/function_call.h"
 
 #include <float.h>
 #include <math.h>

@@ -1,8 +1,8 @@
 /* functions_picture.c: tf.image beyond the common functions: other colour systems, edges, pictures
  * compared by structure, boxes cut out and resized. All are compositions of operators. */
-#include "eager/call.h"
+#include "eager/function_call.h"
 
-#include "op/picture.h"
+#include "op/picture_attrs.h"
 
 #include <math.h>
 #include <string.h>

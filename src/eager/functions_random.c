@@ -2,7 +2,7 @@
  * element i is a function of the key and of i, so nothing is stored and slices have the bits of the
  * whole. Stateless draws, and Keras' with a seed, take their key from the seed; TensorFlow's with a
  * seed the next of its sequence. */
-#include "eager/call.h"
+#include "eager/function_call.h"
 
 #include "base/rng.h"
 

@@ -1,6 +1,6 @@
 /* functions_shape.c: functions that move elements without computing: shapes, axes, joining and
  * cutting, repeating and borders. Starts of slices are parameters; extents are structure. */
-#include "eager/call.h"
+#include "eager/function_call.h"
 
 #include "base/size.h"
 

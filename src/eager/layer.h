@@ -3,7 +3,7 @@
 #ifndef SN_EAGER_LAYER_H
 #define SN_EAGER_LAYER_H
 
-#include "exec/record.h"
+#include "record/record.h"
 #include "nn/nn.h"
 
 #include <snug/layer.h>

@@ -235,7 +235,8 @@ SNUG_CHECKED snug_status sn_session_take(sn_session *s, size_t n, size_t elem_by
 bool sn_executor_largest(const sn_executor *x, uint32_t m, sn_memory_kind kind, size_t *bytes,
                          const char **name);
 
-/* --- files.c: what plans keep in files -------------------------------------------------------- */
+/* --- spill_files.c: what plans keep in files
+ * -------------------------------------------------------- */
 /* Files as large as the plans need them, and the homes of variables where the plans have them. */
 SNUG_CHECKED snug_status sn_files_make(sn_executor *x, snug_error *err);
 /* Whether the session can run with the files and homes there are. */

@@ -15,7 +15,7 @@
  *    rows. */
 #include "model/array_file.h"
 
-#include "data/gzip.h"
+#include "codec/gzip.h"
 #include "model/npz.h"
 
 #include <errno.h>

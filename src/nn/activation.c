@@ -2,7 +2,7 @@
  * behind the name ("gelu:approximate=true", "elu:alpha=0.5"); defaults are Keras'. Numbers that
  * Keras makes f32 tensors of are rounded as it does (sn_keras_number). */
 #include "nn/nn.h"
-#include "nn/text.h"
+#include "nn/setting_text.h"
 
 #include <math.h>
 

@@ -8,7 +8,7 @@
 #include "nn/network.h"
 
 #include "base/rng.h"
-#include "nn/text.h"
+#include "nn/setting_text.h"
 
 #include <stdarg.h>
 #include <stdio.h>

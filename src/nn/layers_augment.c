@@ -4,7 +4,7 @@
  *
  * Rotation, zoom and translation are rows of a transform per picture (see warp in ops.def), made in
  * the dtypes Keras makes them in. */
-#include "nn/picture.h"
+#include "nn/picture_layers.h"
 
 #include <math.h>
 #include <string.h>

@@ -2,7 +2,7 @@
  * for all steps at once; a step is then a convolution of the hidden state and the gates'
  * arithmetic, as ordinary rows, so a sequence of T steps is T times as many nodes. Gates are i f g
  * o as in an LSTM. Dropout draws one mask per example, for all steps and gates. */
-#include "nn/recurrent.h"
+#include "nn/recurrent_layers.h"
 #include "nn/spatial.h"
 
 #include <string.h>

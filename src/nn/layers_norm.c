@@ -5,7 +5,7 @@
  * `normalise`; between them mean = s1 / n and variance = s2 / n - mean^2 (biased, as Keras'
  * moments) stand as ordinary f64 operators of [channels], so the gradient flows through them by
  * their own rules. The moving statistics follow the same mean and variance. */
-#include "nn/recurrent.h"
+#include "nn/recurrent_layers.h"
 
 #include <stdio.h>
 #include <stdlib.h>

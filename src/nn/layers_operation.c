@@ -7,7 +7,7 @@
  * reduced, but no part of it may be taken. */
 #include "base/size.h"
 #include "nn/operation.h"
-#include "nn/text.h"
+#include "nn/setting_text.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* layers_picture.c: pictures of another size (Resizing, CenterCrop, UpSampling2D) and numbers of
  * another scale (Rescaling, Normalization), as Keras makes them. */
-#include "nn/picture.h"
+#include "nn/picture_layers.h"
 
 #include "base/size.h"
 
@@ -8,7 +8,8 @@
 
 #define MAX_SIZE (1 << 20)
 
-/* --- shared: nn/picture.h --------------------------------------------------------------------- */
+/* --- shared: nn/picture_layers.h
+ * --------------------------------------------------------------------- */
 bool sn_picture_input(sn_layer_call *c, sn_value *x, snug_type *t) {
     *x = sn_build_cast(c->b, c->in[0], c->network->compute_dtype);
     if (c->b->error.code != SNUG_OK)

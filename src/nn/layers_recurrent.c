@@ -1,15 +1,15 @@
 /* layers_recurrent.c: LSTM, GRU, SimpleRNN and RNN over cells. The input is projected for all steps
- * at once; what depends on the step before is one operator per cell (op/recurrent.c). Cells of a
- * stack run one after the other, each over the whole sequence: that gives what Keras' order (all
- * cells of a step, then the next step) gives.
+ * at once; what depends on the step before is one operator per cell (op/shape_recurrent.c). Cells
+ * of a stack run one after the other, each over the whole sequence: that gives what Keras' order
+ * (all cells of a step, then the next step) gives.
  *
  * A cell is a layer of its own inside RNN, and part of LSTM, GRU and SimpleRNN: `cell` is what both
  * have. Variables are Keras': "lstm/lstm_cell/kernel".
  *
  * Dropout of inputs and of states draws one mask per example and keeps it for all steps, as Keras;
  * the gates of a cell have masks of their own for the states and share the inputs'. */
-#include "nn/recurrent.h"
-#include "nn/text.h"
+#include "nn/recurrent_layers.h"
+#include "nn/setting_text.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* layers_reshape.c: layers that crop, pad and repeat: Cropping1D to 3D, ZeroPadding1D to 3D,
  * UpSampling1D and 3D, RepeatVector. Axis 0 is the batch and may be unknown, the last one holds the
  * channels; the axes between are the layer's. */
-#include "nn/picture.h"
+#include "nn/picture_layers.h"
 
 #define MAX_SETTING (1 << 20) /* larger ones are typing errors; keeps sums far from overflow */
 #define MAX_AXES    3

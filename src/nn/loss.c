@@ -8,7 +8,7 @@
  * logits. The categorical focal one never looks through, and the sparse one does not where it
  * ignores a class. */
 #include "nn/nn.h"
-#include "nn/text.h"
+#include "nn/setting_text.h"
 
 #include <math.h>
 #include <string.h>

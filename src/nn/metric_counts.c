@@ -10,7 +10,7 @@
  *
  * Buckets follow Keras: with T thresholds, evenly apart, bucket ceil(p * (T - 1)) of 0 to T - 1. */
 #include "nn/metric.h"
-#include "nn/text.h"
+#include "nn/setting_text.h"
 
 #include <math.h>
 #include <string.h>

@@ -8,7 +8,7 @@
  * weight_decay; those of moving averages of the weights (use_ema). */
 #include "base/real.h"
 #include "nn/optimizer.h"
-#include "nn/text.h"
+#include "nn/setting_text.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -2,7 +2,7 @@
  * loss) and constraints (what a weight becomes after each update), by their names: "l2",
  * "l1_l2:l1=0.01,l2=0.02", "max_norm:max_value=2,axis=[0,1]". Built from operators there are. */
 #include "nn/nn.h"
-#include "nn/text.h"
+#include "nn/setting_text.h"
 
 #include <math.h>
 #include <string.h>

@@ -26,7 +26,7 @@
 #ifndef SN_OP_RUNNER_H
 #define SN_OP_RUNNER_H
 
-#include "op/call.h"
+#include "op/kernel_call.h"
 
 #define SN_GPU_ABI     6
 #define SN_GPU_QUEUES  3 /* of plan.h: compute, in, out */

@@ -1,6 +1,6 @@
 /* shape_picture.c: shape and axis rules of resize and warp and of their gradients. Pictures are
  * [N, H, W, C]; `size` is the height and width of what the row makes. */
-#include "op/picture.h"
+#include "op/picture_attrs.h"
 #include "op/rules.h"
 
 /* back: from the result to the picture, as gradients go. */

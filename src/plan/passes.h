@@ -46,14 +46,15 @@ typedef struct {
     bool *kept;         /* per value: an old version that is copied away before its update */
     size_t spill_limit; /* the most bytes outside; 0: none */
     bool *spilled;      /* per variable: its home lies in the spill file; NULL: none */
-    size_t stage_target, stage_bytes, ring_bytes; /* of spilled slots on their way (spill.c) */
+    size_t stage_target, stage_bytes,
+        ring_bytes; /* of spilled slots on their way (spill_slots.c) */
     uint32_t n_stages;
     size_t n_piece_steps; /* steps beyond one for each update */
     size_t *file_at;      /* per value: its place in the file of values, or SIZE_MAX */
     size_t file_bytes;    /* of that file; 0: there is none */
     uint32_t n_out;       /* values that have a place there */
     bool spills_values;
-    size_t arena_limit; /* what the arena may have; 0: no limit */
+    size_t arena_limit;    /* what the arena may have; 0: no limit */
     sn_searches *searches; /* NULL: there is but one */
 } sn_planner;
 

@@ -17,7 +17,7 @@
  * the steps it waits for are done. Bytes used by a step stay live until a step that waits for it
  * (or follows on its queue). REPEAT and END wait for every queue, at each iteration.
  *
- * Text form (text.c has the grammar; a parsed plan is checked before it runs):
+ * Text form (plan_text.c has the grammar; a parsed plan is checked before it runs):
  *
  *     snug plan 1
  *     device 0 align 64 name cpu:0
@@ -203,8 +203,9 @@ void sn_plan_destroy(sn_plan *p);
  * where the caller needs them no more, each input at most once; UINT32_MAX: none. */
 void sn_plan_donors(const sn_plan *p, uint32_t *donor);
 
-/* The independent checker (check.c, shares no code with the planner): replays bytes, dependencies,
- * waits and versions; recomputes used bytes and compares them with what the plan promises. */
+/* The independent checker (plan_check.c, shares no code with the planner): replays bytes,
+ * dependencies, waits and versions; recomputes used bytes and compares them with what the plan
+ * promises. */
 SNUG_CHECKED snug_status sn_plan_check(const sn_plan *p, const sn_device *const *devices,
                                        int n_devices, snug_error *err);
 /* What that took: neither grows with the number of iterations of a block. */

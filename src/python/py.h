@@ -1,18 +1,18 @@
 /* py.h: what the files of the extension share. The extension is thin: it turns Python objects into
  * what include/snug wants and back; nothing numeric happens here.
  *
- *     module.c    the module, its state, engine and recorder, budget and memory, hooks
- *     errors.c    snug_error -> exceptions of snug.errors
- *     convert.c   Python values -> tensors          list.c   nested lists of them
- *     tensor.c    the type Tensor                    number.c its operators, shared with Variable
- *     index.c     x[...]                             variable.c the type Variable
- *     function.c  one callable per row of the function table
- *     tape.c      GradientTape                       trace.c  what tf.function is made of
- *     plan.c      what a step will use               keras.c  layers, losses, metrics, optimizers
- *     program.c   functions that pipelines repeat    dataset.c pipelines and their iterators
- *     datum.c     Python values as parts of elements, and back   files.c  records, folders
- *     device.c    the GPU: opening it, its memory
- *     allocators.c what NumPy and the interpreter allocate
+ *     py_module.c    the module, its state, engine and recorder, budget and memory, hooks
+ *     py_errors.c    snug_error -> exceptions of snug.errors
+ *     py_convert.c   Python values -> tensors          py_list.c   nested lists of them
+ *     py_tensor.c    the type Tensor       py_number.c  its operators, shared with Variable
+ *     py_index.c     x[...]                             py_variable.c the type Variable
+ *     py_function.c  one callable per row of the function table
+ *     py_tape.c      GradientTape                       py_trace.c  what tf.function is made of
+ *     py_plan.c      what a step will use  py_keras.c  layers, losses, metrics, optimizers
+ *     py_program.c   functions that pipelines repeat    py_dataset.c pipelines and their iterators
+ *     py_datum.c     Python values as parts of elements, and back   py_files.c  records, folders
+ *     py_device.c    the GPU: opening it, its memory
+ *     py_allocators.c what NumPy and the interpreter allocate
  *
  * Invariants: (1) the limited API of CPython 3.11 only, NumPy through the buffer protocol alone;
  * (2) functions that give a pointer or an int give NULL or -1 with a Python exception set; (3) the
@@ -92,7 +92,7 @@ typedef struct {
 } py_state;
 extern py_state py;
 
-/* --- module.c --------------------------------------------------------------------------------- */
+/* --- py_module.c ------------------------------------------------------------------------------ */
 /* Engine and recorder are there and no other thread's plan runs. */
 int py_enter(void);
 /* Where the caller's code stands, for messages; and as it is. */
@@ -102,9 +102,9 @@ PyObject *py_caller(long *lasti);
 void py_drop(snug_tensor *t);
 PyObject *py_helper(PyObject **module, const char *name);
 int py_module_add_types(PyObject *module);
-void py_listen_to_passes(void); /* files.c */
+void py_listen_to_passes(void); /* py_files.c */
 
-/* --- errors.c --------------------------------------------------------------------------------- */
+/* --- py_errors.c ------------------------------------------------------------------------------ */
 /* Sets the exception of the status, unless one is set already; NULL. */
 PyObject *py_raise(const snug_error *err);
 /* Sets snug.errors.NAME. */
@@ -122,7 +122,7 @@ PyObject *py_shape(const snug_type *type);
 /* An int, a sequence of ints, a TensorShape, a tensor of ints. */
 int py_dims(PyObject *o, snug_type *type);
 
-/* --- convert.c -------------------------------------------------------------------------------- */
+/* --- py_convert.c ----------------------------------------------------------------------------- */
 #define PY_ANY (-1)
 /* How strict a wish for a dtype is. */
 typedef enum {
@@ -141,14 +141,14 @@ int py_array_dtype(const char *format, Py_ssize_t itemsize);
 /* Copies a strided buffer into dense elements of the dtype. */
 int py_put_array(const Py_buffer *from, int from_dtype, snug_dtype dtype, void *to);
 
-/* --- list.c ----------------------------------------------------------------------------------- */
+/* --- py_list.c -------------------------------------------------------------------------------- */
 snug_tensor *py_convert_list(PyObject *o, int dtype, py_wish wish);
 int py_is_list(PyObject *o); /* a list or a tuple */
 /* Of one of these, what it holds: not what a class of the user's says of it. */
 Py_ssize_t py_list_size(PyObject *o);
 PyObject *py_list_item(PyObject *o, Py_ssize_t i); /* lent; NULL with IndexError */
 
-/* --- tensor.c, variable.c --------------------------------------------------------------------- */
+/* --- py_tensor.c, py_variable.c --------------------------------------------------------------- */
 PyObject *py_tensor_new(snug_tensor *t); /* takes the hold, also on failure */
 PyObject *py_numpy(snug_tensor *t);
 PyObject *py_empty_array(const snug_type *type);
@@ -176,10 +176,10 @@ PyObject *py_float(PyObject *self);
 PyObject *py_int(PyObject *self);
 int py_bool(PyObject *self);
 
-/* --- function.c ------------------------------------------------------------------------------- */
+/* --- py_function.c ---------------------------------------------------------------------------- */
 /* Calls a row by its name with arguments that are already the library's. */
 snug_tensor *py_call(const char *name, const snug_argument *args, int n);
-PyObject *py_plan(PyObject *self, PyObject *args); /* plan.c */
+PyObject *py_plan(PyObject *self, PyObject *args); /* py_plan.c */
 extern PyMethodDef py_function_methods[];
 extern PyMethodDef py_convert_methods[];
 
@@ -189,7 +189,7 @@ typedef int (*py_row_taker)(void *ctx, int row, const snug_argument *args, int n
 int py_row_arguments(PyObject *callable, PyObject *const *args, Py_ssize_t n, PyObject *names,
                      py_row_taker taker, void *ctx);
 
-/* --- program.c, datum.c, dataset.c ------------------------------------------------------------ */
+/* --- py_program.c, py_datum.c, py_dataset.c --------------------------------------------------- */
 int py_slot_number(PyObject *slot);       /* -1 with an exception */
 int py_slot_dtype(PyObject *slot);        /* PY_ANY: text */
 snug_program *py_program_of(PyObject *o); /* lent; NULL with TypeError */
@@ -199,7 +199,7 @@ PyTypeObject *py_make_iterator_type(PyObject *module);
 PyTypeObject *py_make_writer_type(PyObject *module);
 PyTypeObject *py_make_whole_type(PyObject *module);
 PyTypeObject *py_make_tensors_type(PyObject *module);
-PyTypeObject *py_make_checkpoint_type(PyObject *module); /* checkpoint.c */
+PyTypeObject *py_make_checkpoint_type(PyObject *module); /* py_checkpoint.c */
 PyTypeObject *py_make_checkpoint_writer_type(PyObject *module);
 /* (name, dtype's name, dims) */
 PyObject *py_named_type(const char *name, const snug_type *type);
@@ -220,7 +220,7 @@ int py_spec(PyObject *list, snug_spec *out);
 /* Lets go of what other threads have let go of. */
 void py_release_waiting(void);
 
-/* --- device.c --------------------------------------------------------------------------------- */
+/* --- py_device.c ------------------------------------------------------------------------------ */
 /* For an engine that has just been made; -1 with an exception. */
 int py_open_device(void);
 int py_apply_wishes(void);
@@ -229,7 +229,7 @@ int py_has_card(void);
 PyObject *py_device_text(int on_host);
 extern PyMethodDef py_device_methods[];
 
-/* --- allocators.c ----------------------------------------------------------------------------- */
+/* --- py_allocators.c -------------------------------------------------------------------------- */
 /* Set aside for the interpreter's objects; again, where they took some of it. */
 #define PY_BOOKED ((size_t)5 << 20)
 /* Of a budget, what pipelines get: as fit of the library gives them. */
@@ -244,10 +244,10 @@ int py_ask(size_t bytes, const char *what);
 int py_refusal(char *text, size_t size);
 void py_refusal_after_fork(void); /* in the child */
 
-/* --- keras.c ---------------------------------------------------------------------------------- */
+/* --- py_keras.c ------------------------------------------------------------------------------- */
 int py_keras_add(PyObject *module);
 
-/* --- random.c --------------------------------------------------------------------------------- */
+/* --- py_random.c ------------------------------------------------------------------------------ */
 PyObject *py_set_seed(PyObject *self, PyObject *o);
 PyObject *py_random_state(PyObject *self, PyObject *o);
 PyObject *py_set_random_state(PyObject *self, PyObject *o);

@@ -9,7 +9,7 @@
  */
 #include "train/compile.h"
 
-#include "nn/text.h"
+#include "nn/setting_text.h"
 
 #include <stdio.h>
 #include <math.h>

@@ -3,7 +3,7 @@
  *
  * A step is atomic: an interrupt is honoured before its first state write, and a loss that is not
  * finite stops it there. So after fit the weights are always those of a whole number of steps. */
-#include "train/budget.h"
+#include "train/step_budget.h"
 #include "train/pass.h"
 
 #include "base/rng.h"

@@ -18,7 +18,7 @@
 #include "exec/exec.h"
 #include "nn/nn.h"
 #include "train/compile.h"
-#include "train/rows.h"
+#include "train/batch_rows.h"
 
 #include <snug/train.h>
 
@@ -112,8 +112,8 @@ SNUG_CHECKED snug_status sn_model_step_find(snug_model *m, sn_step_mode mode, in
 SNUG_CHECKED snug_status sn_model_step_weighted(snug_model *m, sn_step_mode mode, int64_t batch,
                                                 const sn_weighting *weighting, sn_model_step **out,
                                                 snug_error *err);
-/* The step that was asked for, outside the cache, as a graph without a plan (budget.h plans it);
- * the caller closes it. */
+/* The step that was asked for, outside the cache, as a graph without a plan (step_budget.h plans
+ * it); the caller closes it. */
 SNUG_CHECKED snug_status sn_model_step_open(snug_model *m, const snug_plan_request *request,
                                             sn_model_step *out, snug_error *err);
 /* The graph of a step of this mode, batch and weighting, not planned yet. */

@@ -1,7 +1,7 @@
 /* plan_info.c: the verdict on a step before it runs: whether it fits, what it will use, how long it
  * will take, and what the smallest budget would be. The step that was looked at last stays with the
  * model, outside the cache of steps that run. */
-#include "train/budget.h"
+#include "train/step_budget.h"
 
 #include "base/file.h"
 #include "memory/pool.h"

@@ -1,6 +1,6 @@
 /* steps.c: the cache of planned steps, and what stands between a plan and its first run: homes,
  * arena, kernels, parameters. */
-#include "train/budget.h"
+#include "train/step_budget.h"
 
 #include "base/file.h"
 #include "base/rng.h"

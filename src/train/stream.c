@@ -15,7 +15,7 @@
 #include "base/size.h"
 #include "data/batch.h"
 #include "data/iterator.h"
-#include "data/store.h"
+#include "data/element_store.h"
 #include "memory/pool.h"
 #include "memory/team.h"
 

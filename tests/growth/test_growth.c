@@ -6,8 +6,8 @@
 #include "support/data_call.h"
 #include "support/support.h"
 
-#include "data/regex.h"
-#include "exec/recording.h"
+#include "codec/regex.h"
+#include "record/recording.h"
 #include "graph/graph.h"
 #include "plan/plan.h"
 

@@ -1,6 +1,6 @@
 /* slow_check.c: the plan checker as it was before it replayed blocks by strides: step by step,
  * iteration by iteration, with a span for every slice. Only tests use it, to judge the checker of
- * the library (plan/check.c) by: what it refuses, that must refuse. It stays as it is; a rule that
+ * the library (plan/plan_check.c) by: what it refuses, that must refuse. It stays as it is; a rule that
  * is new there need not be here. */
 #include "support/slow_check.h"
 

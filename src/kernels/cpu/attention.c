@@ -10,7 +10,7 @@
 #include "kernels/cpu/attention.h"
 
 #include "base/rng.h"
-#include "kernels/cpu/real.h"
+#include "kernels/cpu/real_elements.h"
 
 #include <string.h>
 

@@ -10,7 +10,7 @@
 
 #include "kernels/cpu/conv.h"
 #include "kernels/cpu/isa.h"
-#include "kernels/cpu/pool.h"
+#include "kernels/cpu/pooling.h"
 
 enum { SN_CODE_DEAD = 255 };
 

@@ -4,7 +4,7 @@
 #define SN_KERNELS_CPU_CONV_REFERENCE_H
 
 #include "kernels/cpu/conv.h"
-#include "kernels/cpu/real.h"
+#include "kernels/cpu/real_elements.h"
 
 /* Index of x[n, row, col, 0], or -1 in the padding. */
 static inline int64_t sn_conv_x_index(const sn_conv *v, int64_t n, int64_t row, int64_t col) {

@@ -6,7 +6,7 @@
 
 #include "kernels/cpu/isa.h"
 #include "kernels/cpu/product.h"
-#include "kernels/cpu/real.h"
+#include "kernels/cpu/real_elements.h"
 
 #include <stdio.h>
 #include <string.h>

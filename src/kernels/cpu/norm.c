@@ -14,7 +14,7 @@
  * All operands have the type of x, but for the sums of moments. */
 #include "kernels/cpu/norm.h"
 
-#include "kernels/cpu/real.h"
+#include "kernels/cpu/real_elements.h"
 
 /* --- references ------------------------------------------------------------------------------ */
 static snug_status reference_moments(const sn_call *c, snug_error *err) {

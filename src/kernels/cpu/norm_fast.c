@@ -7,7 +7,7 @@
 #include "kernels/cpu/norm.h"
 
 #include "kernels/cpu/loops.h"
-#include "kernels/cpu/real.h"
+#include "kernels/cpu/real_elements.h"
 
 #if defined(__AVX512F__)
 enum { LANES = 8 };

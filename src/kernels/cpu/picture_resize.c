@@ -6,7 +6,7 @@
  * and weights of both stand written down for each element of a row, so that the loop over them is
  * one of vectors. Otherwise a line has room for a vector behind its end: pixels of three channels
  * are read and written four floats at a time. */
-#include "kernels/cpu/picture.h"
+#include "kernels/cpu/picture_resize.h"
 #include "kernels/cpu/resize_taps.h"
 
 #include "base/size.h"

@@ -4,7 +4,7 @@
  * is cleared and the windows over it are added place by place: no two threads write to the same
  * row, and each element adds its windows in the order of places, whatever the threads. */
 #include "kernels/cpu/loops.h"
-#include "kernels/cpu/pool.h"
+#include "kernels/cpu/pooling.h"
 
 #include <math.h>
 #include <string.h>

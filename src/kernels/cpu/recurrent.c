@@ -10,7 +10,7 @@
 #include "kernels/cpu/recurrent.h"
 
 #include "kernels/cpu/loops.h"
-#include "kernels/cpu/real.h"
+#include "kernels/cpu/real_elements.h"
 
 /* H numbers of an operand. */
 typedef struct {

@@ -16,8 +16,8 @@ typedef struct {
     const snug_view *dhidden; /* [B,T,H], of gradient rows */
 } sn_rnn;
 
-/* `fixed` inputs are always there; the others are told apart by their types, see op/recurrent.c.
- * The attribute families of all rows begin alike. */
+/* `fixed` inputs are always there; the others are told apart by their types, see
+ * op/shape_recurrent.c. The attribute families of all rows begin alike. */
 static inline sn_rnn sn_rnn_of(const sn_call *c, int fixed) {
     const snug_type *gates = &c->in[0].type;
     const int64_t H = c->in[1].type.dims[0];

@@ -5,7 +5,7 @@
  * into a buffer of the thread, whose pixels are added along the width. The reference looks the taps
  * up for each element and adds in double. */
 #include "kernels/cpu/loops.h"
-#include "kernels/cpu/real.h"
+#include "kernels/cpu/real_elements.h"
 #include "kernels/cpu/resize_taps.h"
 
 #include "base/size.h"

@@ -9,7 +9,7 @@
  *                       shrinks and antialias is on */
 #include "kernels/cpu/resize_taps.h"
 
-#include "op/picture.h"
+#include "op/picture_attrs.h"
 
 #include <float.h>
 #include <math.h>

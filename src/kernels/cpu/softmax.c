@@ -12,7 +12,7 @@
  * skip=1 such a row's loss and gradient are zero, as with a row of zeros for labels. */
 #include "kernels/cpu/softmax.h"
 
-#include "kernels/cpu/real.h"
+#include "kernels/cpu/real_elements.h"
 
 /* --- references ------------------------------------------------------------------------------ */
 static double row_max(sn_reals x, int64_t first, int64_t width) {

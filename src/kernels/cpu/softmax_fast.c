@@ -8,7 +8,7 @@
 #include "kernels/cpu/softmax.h"
 
 #include "kernels/cpu/loops.h"
-#include "kernels/cpu/real.h"
+#include "kernels/cpu/real_elements.h"
 #include "kernels/cpu/vmath.h"
 
 enum { ROWS = 16, NARROW = 64, LANES = 16 };

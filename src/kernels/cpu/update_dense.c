@@ -17,7 +17,7 @@
 #include "kernels/cpu/loops.h"
 #include "kernels/cpu/matrix.h"
 #include "kernels/cpu/product.h"
-#include "kernels/cpu/real.h"
+#include "kernels/cpu/real_elements.h"
 
 #include <stdatomic.h>
 #include <stdio.h>

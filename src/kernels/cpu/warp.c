@@ -9,9 +9,9 @@
  * pixels copy. The gradient adds the taps of a picture in the order of its result's pixels; a
  * thread owns some channels of a picture. */
 #include "kernels/cpu/loops.h"
-#include "kernels/cpu/real.h"
+#include "kernels/cpu/real_elements.h"
 
-#include "op/picture.h"
+#include "op/picture_attrs.h"
 
 #include <string.h>
 

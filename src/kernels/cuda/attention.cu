@@ -9,7 +9,7 @@
  * the other side 32 rows at a time: each lane makes the weight of one of them, then all lanes add
  * the 32 rows up, a feature each. Sums over lanes are trees. The common case is
  * attention_mma.cu's. */
-#include "kernels/cuda/attention.h"
+#include "kernels/cuda/cuda_attention.h"
 
 #include "kernels/cuda/random.h"
 

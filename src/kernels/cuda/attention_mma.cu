@@ -9,7 +9,7 @@
  * The next tiles are copied while these are used; who copied a piece rounds it.
  *
  * dk and dv are one kernel, dq is another that makes the weights again: no sums between blocks. */
-#include "kernels/cuda/attention.h"
+#include "kernels/cuda/cuda_attention.h"
 #include "kernels/cuda/tf32.h"
 
 #ifdef SN_CUDA_EMULATED

@@ -15,7 +15,7 @@
  *
  * Scratch: the turned filter, then the engine's, which the bias gradient uses before it: dy, which
  * was written just now, is in the cache in part. */
-#include "kernels/cuda/conv.h"
+#include "kernels/cuda/cuda_conv.h"
 #include "kernels/cuda/own.h"
 
 #include <stdio.h>

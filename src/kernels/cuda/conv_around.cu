@@ -1,7 +1,7 @@
 /* conv_around.cu: what own kernels do around an engine's convolution: filters turned to the order
  * it wants and back, what it left of bias and activation, and the bias gradient. */
-#include "kernels/cuda/act.h"
-#include "kernels/cuda/conv.h"
+#include "kernels/cuda/cuda_act.h"
+#include "kernels/cuda/cuda_conv.h"
 #include "kernels/cuda/reduce.h"
 
 /* --- filters --------------------------------------------------------------------------------- */

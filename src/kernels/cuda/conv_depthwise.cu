@@ -6,9 +6,9 @@
  * A weight gradient: a block has a strip of packs and a chunk of pixels; a thread keeps all places
  * of the window for its pack and goes through its share of the pixels. The block's threads are
  * added up in order, the chunks by a second kernel, in order, too. */
-#include "kernels/cuda/conv.h"
+#include "kernels/cuda/cuda_conv.h"
 
-#include "kernels/cuda/act.h"
+#include "kernels/cuda/cuda_act.h"
 #include "kernels/cuda/own.h"
 
 enum { THREADS = 256, MOST_STRIP = 32, LEAST_PIXELS = 64, WANTED_BLOCKS = 1024 };

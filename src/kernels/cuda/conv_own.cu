@@ -4,9 +4,9 @@
  *
  * A weight gradient's pixels are cut into chunks; a thread sums one element over one chunk, and a
  * second kernel adds the chunks in order. */
-#include "kernels/cuda/conv.h"
+#include "kernels/cuda/cuda_conv.h"
 
-#include "kernels/cuda/act.h"
+#include "kernels/cuda/cuda_act.h"
 #include "kernels/cuda/places.h"
 
 /* --- forward --------------------------------------------------------------------------------- */

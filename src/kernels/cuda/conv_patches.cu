@@ -3,7 +3,7 @@
  * of cuDNN does it well. Images go in chunks, as many as the cap has room for:
  *
  *     patches[pixel][tap] = x under that tap;  dw[tap][o] = sum over pixels of patches^T dy */
-#include "kernels/cuda/conv.h"
+#include "kernels/cuda/cuda_conv.h"
 #include "kernels/cuda/own.h"
 
 static int64_t taps_of(const sn_conv *v) {

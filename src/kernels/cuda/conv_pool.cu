@@ -2,12 +2,12 @@
  *
  *   few input channels   one kernel on tensor cores (conv_pool_mma.cu), nothing else in memory
  *   many                 the convolution of some images at a time lies in scratch, by whichever
- *                        kernel suits (conv.h), and is pooled, or spread, by a pass of its own
+ *                        kernel suits (cuda_conv.h), and is pooled, or spread, by a pass of its own
  *   plain                the rest (conv_pool_own.cu)
  *
  * Scratch of the second: the convolution's result of a chunk of images, then what its kernel
  * needs. Chunks divide the images evenly: one preparation serves all of them. */
-#include "kernels/cuda/conv_pool.h"
+#include "kernels/cuda/cuda_conv_pool.h"
 #include "kernels/cuda/own.h"
 
 #include <stdio.h>

@@ -15,7 +15,7 @@
  * is 4 n + q), terms are 4 pooled pixels x 2 columns; an entry is the pooled gradient where the
  * code names that place, else 0. A grid that stays makes one sum per block; a second kernel adds
  * them in order. */
-#include "kernels/cuda/conv_pool.h"
+#include "kernels/cuda/cuda_conv_pool.h"
 #include "kernels/cuda/own.h"
 #include "kernels/cuda/tf32.h"
 

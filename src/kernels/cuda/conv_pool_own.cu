@@ -5,9 +5,9 @@
  * A thread that pools takes eight channels of a pixel: a byte of each plane of codes is one
  * thread's. The first maximum of a window wins, a NaN beats every number, pooling's padding never
  * wins. */
-#include "kernels/cuda/conv_pool.h"
+#include "kernels/cuda/cuda_conv_pool.h"
 
-#include "kernels/cuda/act.h"
+#include "kernels/cuda/cuda_act.h"
 #include "kernels/cuda/places.h"
 
 /* The maximum so far, and where it stood. */

@@ -8,7 +8,7 @@
  * A row that the filter's row r reads beyond an image's edge belongs to its neighbour: before r = 0
  * the last row of every image is cleared in the copies, before r = 2 the first one is instead.
  * Images go in chunks, as many as the cap has room for. */
-#include "kernels/cuda/conv.h"
+#include "kernels/cuda/cuda_conv.h"
 #include "kernels/cuda/own.h"
 
 #include <string.h>

@@ -7,7 +7,7 @@
  * Lanes and ranges are added as trees whose form depends on the number of terms alone. */
 #include "kernels/cuda/dense.h"
 
-#include "kernels/cuda/act.h"
+#include "kernels/cuda/cuda_act.h"
 
 enum { WARPS = 8, THREADS = 32 * WARPS, ROWS = 4, BLOCK_ROWS = ROWS * WARPS };
 enum { TURNS = 4, CHUNK = 32 * TURNS, RANGE = 32 * CHUNK, LEAST_TERMS = 1 << 16 };

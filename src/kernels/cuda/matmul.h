@@ -2,7 +2,7 @@
 #ifndef SN_KERNELS_CUDA_MATMUL_H
 #define SN_KERNELS_CUDA_MATMUL_H
 
-#include "kernels/cuda/act.h"
+#include "kernels/cuda/cuda_act.h"
 #include "kernels/cuda/lib.h"
 
 enum { SN_PRODUCT_DEPTH = 128, SN_PRODUCT_LEADING = SNUG_MAX_RANK - 2 };

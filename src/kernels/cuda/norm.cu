@@ -2,10 +2,10 @@
  *
  * Maps over channels: a thread has the same few channels of several rows, so that what depends on
  * the channel alone is read and computed once. Sums over rows go by columns (reduce.h), rows of
- * layernorm by warps or blocks (rows.h). */
+ * layernorm by warps or blocks (cuda_rows.h). */
 #include "kernels/cuda/functions.h"
 #include "kernels/cuda/reduce.h"
-#include "kernels/cuda/rows.h"
+#include "kernels/cuda/cuda_rows.h"
 
 /* --- maps over channels ----------------------------------------------------------------------- */
 enum { ROWS = 8 }; /* of a thread */

@@ -14,7 +14,7 @@
 #include <float.h>
 
 extern "C" {
-#include "op/picture.h"
+#include "op/picture_attrs.h"
 }
 
 #define MUL(a, b) __fmul_rn((a), (b))

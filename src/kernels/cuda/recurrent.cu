@@ -11,7 +11,7 @@
  * states with the recurrent kernel goes through shared memory, and each thread finishes its unit. A
  * step back is a map over the gates and a product with the kernel turned. Letters: B examples, T
  * steps, H units, G gates. */
-#include "kernels/cuda/act.h"
+#include "kernels/cuda/cuda_act.h"
 #include "kernels/cuda/own.h"
 
 enum { UNITS = 32, ROWS = 8, DEPTH = 32, THREADS = UNITS * ROWS };

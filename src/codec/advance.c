@@ -1,0 +1,50 @@
+/* advance.c: how far long passes are (advance.h). */
+#include "codec/advance.h"
+
+#include "memory/pool.h"
+
+#include <time.h>
+
+#define EVERY_NS 100000000
+
+static int64_t now_ns(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC_COARSE, &t);
+    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+static void tell(const snug_engine *e, const sn_advance *p, int64_t now, int over) {
+    const sn_teller *t = sn_pool_teller(e);
+    const snug_pass told = {p->what, p->done, p->all, 1e-9 * (double)(now - p->began_ns), over};
+    t->tell(t->ctx, &told);
+}
+
+void sn_advance_step(const snug_engine *e, sn_advance *p, const char *what, int64_t done,
+                     int64_t all) {
+    const sn_teller *t = sn_pool_teller(e);
+    if (!t->tell)
+        return;
+    const int64_t now = now_ns();
+    if (!p->what)
+        p->began_ns = now;
+    p->what = what;
+    p->done = done;
+    p->all = all;
+    if (1e-9 * (double)(now - p->began_ns) < t->after_seconds || now - p->told_ns < EVERY_NS)
+        return;
+    p->told_ns = now;
+    tell(e, p, now, 0);
+}
+
+void sn_advance_end(const snug_engine *e, sn_advance *p) {
+    if (p->told_ns && sn_pool_teller(e)->tell)
+        tell(e, p, now_ns(), 1);
+    *p = (sn_advance){0};
+}
+
+void snug_pipeline_progress(snug_engine *e, double after_seconds,
+                            void (*tell_of)(void *ctx, const snug_pass *pass), void *ctx) {
+    if (!e)
+        return;
+    sn_pool_set_teller(e, (sn_teller){tell_of, ctx, after_seconds});
+}

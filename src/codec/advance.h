@@ -1,0 +1,26 @@
+/* advance.h: what takes long before the first element comes, told to whom the engine knows
+ * (snug_pipeline_progress).
+ *
+ *     sn_advance_step(e, &pass, "cache", n, all);      // for each element
+ *     sn_advance_end(e, &pass);                        // in any case
+ *
+ * A step costs a look at a coarse clock, and nothing where nobody wants to know. */
+#ifndef SN_CODEC_ADVANCE_H
+#define SN_CODEC_ADVANCE_H
+
+#include "memory/engine.h"
+
+#include <snug/dataset.h>
+
+/* Zeroed at the start; one thread at a time. */
+typedef struct {
+    const char *what;                     /* NULL: no step yet */
+    int64_t done, all, began_ns, told_ns; /* told_ns 0: never */
+} sn_advance;
+
+void sn_advance_step(const snug_engine *e, sn_advance *p, const char *what, int64_t done,
+                     int64_t all);
+/* Says that it is over, where somebody was told; zeroed then. */
+void sn_advance_end(const snug_engine *e, sn_advance *p);
+
+#endif

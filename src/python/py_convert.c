@@ -1,0 +1,747 @@
+/* py_convert.c: Python values as tensors: numbers, NumPy arrays and what looks like them. Arrays
+ * are read through the buffer protocol and copied once, straight into the tensor, whatever their
+ * strides and dtype. */
+#include "py.h"
+
+#include <string.h>
+
+int py_is_float(snug_dtype d) {
+    return d == SNUG_F32 || d == SNUG_F64 || d == SNUG_F16 || d == SNUG_BF16;
+}
+
+int py_is_integer(snug_dtype d) {
+    return !py_is_float(d) && d != SNUG_BOOL && d != SNUG_OPAQUE;
+}
+
+const char *py_dtype_word(snug_dtype d) {
+    static const char *const words[] = {"float32", "float64", "float16", "bfloat16", "int8",
+                                        "uint8",   "int32",   "int64",   "bool",     "opaque"};
+    return words[d];
+}
+
+PyObject *py_dtype_object(snug_dtype dtype) {
+    PyObject *o = dtype < SNUG_OPAQUE ? py.dtypes[dtype] : Py_None;
+    Py_INCREF(o);
+    return o;
+}
+
+int py_dtype(PyObject *o, snug_dtype *out) {
+    PyObject *made = NULL;
+    if ((PyObject *)Py_TYPE(o) != py.dtype_class) {
+        PyObject *types = PyImport_ImportModule("snug._types");
+        made = types ? PyObject_CallMethod(types, "as_dtype", "(O)", o) : NULL;
+        Py_XDECREF(types);
+        if (!made)
+            return -1;
+        o = made;
+    }
+    PyObject *code = PyObject_GetAttr(o, py.str_code);
+    long n = code ? PyLong_AsLong(code) : -1;
+    Py_XDECREF(code);
+    if (n < 0 && !PyErr_Occurred())
+        py_error("UnimplementedError", "Snug has no tensors of dtype %S", o);
+    Py_XDECREF(made);
+    *out = n < 0 ? SNUG_F32 : (snug_dtype)n;
+    return n < 0 ? -1 : 0;
+}
+
+PyObject *py_shape(const snug_type *type) {
+    PyObject *dims = PyTuple_New(type->rank);
+    for (int i = 0; dims && i < type->rank; i++) {
+        PyObject *n = PyLong_FromLongLong(type->dims[i]);
+        if (!n || PyTuple_SetItem(dims, i, n) < 0)
+            Py_CLEAR(dims);
+    }
+    PyObject *shape = dims ? PyObject_CallFunctionObjArgs(py.shape_class, dims, NULL) : NULL;
+    Py_XDECREF(dims);
+    return shape;
+}
+
+static int put_dim(snug_type *type, PyObject *o) {
+    PyObject *n = PyNumber_Index(o);
+    if (!n)
+        return -1;
+    long long dim = PyLong_AsLongLong(n);
+    Py_DECREF(n);
+    if (dim == -1 && PyErr_Occurred())
+        return -1;
+    if (type->rank == SNUG_MAX_RANK) {
+        py_error("UnimplementedError", "Snug has tensors of at most %d axes", SNUG_MAX_RANK);
+        return -1;
+    }
+    type->dims[type->rank++] = dim;
+    return 0;
+}
+
+int py_dims(PyObject *o, snug_type *type) {
+    type->rank = 0;
+    if (PyLong_Check(o))
+        return put_dim(type, o);
+    PyObject *all = PySequence_Tuple(o);
+    if (!all && PyIndex_Check(o)) {
+        PyErr_Clear();
+        return put_dim(type, o);
+    }
+    Py_ssize_t n = all ? PyTuple_Size(all) : 0;
+    int bad = !all;
+    for (Py_ssize_t i = 0; i < n && !bad; i++)
+        bad = put_dim(type, PyTuple_GetItem(all, i)) < 0;
+    Py_XDECREF(all);
+    return bad ? -1 : 0;
+}
+
+/* --- numbers ---------------------------------------------------------------------------------- */
+int py_is_number(PyObject *o) {
+    return PyFloat_CheckExact(o) || PyLong_CheckExact(o) || PyBool_Check(o);
+}
+
+static uint16_t bf16_of(float f) {
+    uint32_t u;
+    memcpy(&u, &f, 4);
+    if (f != f)
+        return (uint16_t)((u >> 16) | 64);
+    return (uint16_t)((u + 0x7fff + ((u >> 16) & 1)) >> 16);
+}
+
+static void put_real(double v, snug_dtype dtype, void *to) {
+    if (dtype == SNUG_F64)
+        memcpy(to, &v, 8);
+    float f = (float)v;
+    if (dtype == SNUG_F32)
+        memcpy(to, &f, 4);
+    SN_HALF h = (SN_HALF)v;
+    if (dtype == SNUG_F16)
+        memcpy(to, &h, 2);
+    uint16_t b = bf16_of(f);
+    if (dtype == SNUG_BF16)
+        memcpy(to, &b, 2);
+}
+
+static void put_whole(long long v, snug_dtype dtype, void *to) {
+    if (dtype == SNUG_BOOL)
+        *(uint8_t *)to = v != 0;
+    else
+        memcpy(to, &v, snug_dtype_bytes(dtype)); /* little endian: the low bytes */
+}
+
+static int no_place(PyObject *o, snug_dtype dtype) {
+    PyErr_Format(PyExc_TypeError, "Cannot convert %R to EagerTensor of dtype %s", o,
+                 py_dtype_word(dtype));
+    return -1;
+}
+
+int py_put_number(PyObject *o, snug_dtype dtype, void *to) {
+    if (py_is_float(dtype)) {
+        double v = PyFloat_AsDouble(o);
+        if (v == -1 && PyErr_Occurred())
+            return -1;
+        put_real(v, dtype, to);
+        return 0;
+    }
+    if (PyFloat_Check(o) || (dtype == SNUG_BOOL && !PyBool_Check(o)))
+        return no_place(o, dtype);
+    int overflow = 0;
+    long long v = PyLong_AsLongLongAndOverflow(o, &overflow);
+    if (overflow) {
+        PyErr_SetString(PyExc_ValueError,
+                        "Can't convert Python sequence with out-of-range integer to Tensor.");
+        return -1;
+    }
+    if (v == -1 && PyErr_Occurred())
+        return -1;
+    put_whole(v, dtype, to);
+    return 0;
+}
+
+/* --- arrays ----------------------------------------------------------------------------------- */
+int py_is_array(PyObject *o) {
+    return PyObject_CheckBuffer(o) && !PyBytes_Check(o) && !PyByteArray_Check(o);
+}
+
+/* The elements of foreign arrays: those of tensors and one more. */
+enum { FROM_U64 = SNUG_N_DTYPES };
+
+int py_array_dtype(const char *format, Py_ssize_t itemsize) {
+    char c = 'B';
+    if (format) {
+        while (*format == '@' || *format == '=' || *format == '<')
+            format++;
+        c = format[0] && !format[1] ? *format : 0;
+    }
+    if (strchr("efd", c) && c)
+        return c == 'e' ? SNUG_F16 : c == 'f' ? SNUG_F32 : SNUG_F64;
+    if (c == '?')
+        return SNUG_BOOL;
+    static const int whole[4][2] = {
+        {SNUG_I8, SNUG_U8}, {SNUG_I16, SNUG_U16}, {SNUG_I32, SNUG_U32}, {SNUG_I64, FROM_U64}};
+    const char *letters = "bBhHiIlLqQnN";
+    const char *at = c ? strchr(letters, c) : NULL;
+    int size = itemsize == 1 ? 0 : itemsize == 2 ? 1 : itemsize == 4 ? 2 : itemsize == 8 ? 3 : -1;
+    return at && size >= 0 ? whole[size][(at - letters) & 1] : -1;
+}
+
+/* n elements that lie stride bytes apart, as dense ones of the dtype. */
+#define TO(D, EXPRESSION)                                                                          \
+    for (Py_ssize_t i = 0; i < n; i++, s += stride) {                                              \
+        memcpy(&v, s, sizeof v);                                                                   \
+        ((D *)to)[i] = (D)(EXPRESSION);                                                            \
+    }                                                                                              \
+    return
+#define FROM(name, S)                                                                              \
+    static void from_##name(const char *s, Py_ssize_t stride, Py_ssize_t n, snug_dtype dtype,      \
+                            void *to) {                                                            \
+        S v;                                                                                       \
+        switch (dtype) {                                                                           \
+        case SNUG_F32:                                                                             \
+            TO(float, v);                                                                          \
+        case SNUG_F64:                                                                             \
+            TO(double, v);                                                                         \
+        case SNUG_F16:                                                                             \
+            TO(SN_HALF, v);                                                                        \
+        case SNUG_BF16:                                                                            \
+            TO(uint16_t, bf16_of((float)v));                                                       \
+        case SNUG_I8:                                                                              \
+            TO(int8_t, v);                                                                         \
+        case SNUG_U8:                                                                              \
+            TO(uint8_t, v);                                                                        \
+        case SNUG_I16:                                                                             \
+            TO(int16_t, v);                                                                        \
+        case SNUG_U16:                                                                             \
+            TO(uint16_t, v);                                                                       \
+        case SNUG_U32:                                                                             \
+            TO(uint32_t, v);                                                                       \
+        case SNUG_I32:                                                                             \
+            TO(int32_t, v);                                                                        \
+        case SNUG_I64:                                                                             \
+            TO(int64_t, v);                                                                        \
+        case SNUG_BOOL:                                                                            \
+            TO(uint8_t, v != 0);                                                                   \
+        default:                                                                                   \
+            return;                                                                                \
+        }                                                                                          \
+    }
+FROM(f32, float)
+FROM(f64, double)
+FROM(f16, SN_HALF)
+FROM(i8, int8_t)
+FROM(u8, uint8_t)
+FROM(i16, int16_t)
+FROM(u16, uint16_t)
+FROM(i32, int32_t)
+FROM(u32, uint32_t)
+FROM(i64, int64_t)
+FROM(u64, uint64_t)
+
+typedef void (*run_fn)(const char *, Py_ssize_t, Py_ssize_t, snug_dtype, void *);
+
+static run_fn run_of(int from) {
+    static const run_fn runs[] = {
+        [SNUG_F32] = from_f32, [SNUG_F64] = from_f64, [SNUG_F16] = from_f16, [SNUG_I8] = from_i8,
+        [SNUG_U8] = from_u8,   [SNUG_I32] = from_i32, [SNUG_I64] = from_i64, [SNUG_BOOL] = from_u8,
+        [SNUG_I16] = from_i16, [SNUG_U16] = from_u16, [SNUG_U32] = from_u32, [FROM_U64] = from_u64,
+    };
+    return runs[from];
+}
+
+static char *put_axis(const Py_buffer *b, int axis, const char *s, run_fn run, snug_dtype dtype,
+                      char *to) {
+    size_t item = snug_dtype_bytes(dtype);
+    if (axis == b->ndim) {
+        run(s, 0, 1, dtype, to);
+        return to + item;
+    }
+    if (axis == b->ndim - 1) {
+        run(s, b->strides[axis], b->shape[axis], dtype, to);
+        return to + item * (size_t)b->shape[axis];
+    }
+    for (Py_ssize_t i = 0; i < b->shape[axis]; i++)
+        to = put_axis(b, axis + 1, s + i * b->strides[axis], run, dtype, to);
+    return to;
+}
+
+int py_put_array(const Py_buffer *from, int from_dtype, snug_dtype dtype, void *to) {
+    if (from_dtype == (int)dtype && PyBuffer_IsContiguous(from, 'C'))
+        memcpy(to, from->buf, (size_t)from->len);
+    else
+        put_axis(from, 0, from->buf, run_of(from_dtype), dtype, to);
+    return 0;
+}
+
+static int array_type(const Py_buffer *b, int dtype, snug_type *type, int *from) {
+    *from = py_array_dtype(b->format, b->itemsize);
+    if (*from < 0 || (*from >= SNUG_N_DTYPES && dtype == PY_ANY)) {
+        py_error("UnimplementedError", "Snug has no tensors of elements '%s'", b->format);
+        return -1;
+    }
+    if (b->ndim > SNUG_MAX_RANK) {
+        py_error("UnimplementedError", "Snug has tensors of at most %d axes", SNUG_MAX_RANK);
+        return -1;
+    }
+    type->dtype = dtype == PY_ANY ? (snug_dtype)*from : (snug_dtype)dtype;
+    type->rank = b->ndim;
+    for (int i = 0; i < b->ndim; i++)
+        type->dims[i] = b->shape[i];
+    return 0;
+}
+
+/* Elements as they are may go to a GPU without a copy on the host. */
+static snug_status copy_array(const Py_buffer *b, int from, const snug_type *type, snug_tensor **t,
+                              snug_error *err) {
+    void *to;
+    if (from == (int)type->dtype && !snug_recorder_is_on_host(py.recorder) &&
+        PyBuffer_IsContiguous(b, 'C'))
+        return snug_tensor_copy(py.recorder, type, b->buf, t, err);
+    const snug_status status = snug_tensor_fresh(py.recorder, type, t, &to, err);
+    if (status == SNUG_OK)
+        py_put_array(b, from, type->dtype, to);
+    return status;
+}
+
+/* An array of objects that are numbers. */
+static snug_tensor *convert_objects(PyObject *o, int dtype) {
+    PyObject *module = PyImport_ImportModule("snug._arrays");
+    PyObject *made = module ? PyObject_CallMethod(module, "numbers", "O", o) : NULL;
+    snug_tensor *t = NULL;
+    if (made == o)
+        PyErr_SetString(PyExc_ValueError,
+                        "Failed to convert a NumPy array to a Tensor (Unsupported object type).");
+    else if (made)
+        t = py_convert(made, dtype, PY_MUST);
+    Py_XDECREF(made);
+    Py_XDECREF(module);
+    return t;
+}
+
+static snug_tensor *convert_array(PyObject *o, int dtype) {
+    Py_buffer b;
+    snug_error err;
+    snug_tensor *t = NULL;
+    snug_type type;
+    int from;
+    if (PyObject_GetBuffer(o, &b, PyBUF_FULL_RO) < 0)
+        return NULL;
+    if (b.format && strcmp(b.format, "O") == 0) {
+        PyBuffer_Release(&b);
+        return convert_objects(o, dtype);
+    }
+    if (array_type(&b, dtype, &type, &from) == 0 &&
+        copy_array(&b, from, &type, &t, &err) != SNUG_OK)
+        py_raise(&err);
+    PyBuffer_Release(&b);
+    return t;
+}
+
+/* --- arrays that nobody else has -------------------------------------------------------------- */
+#define LEAST_BORROWED ((Py_ssize_t)1 << 20) /* bytes; fewer are copied faster than asked about */
+
+static void give_back(void *ctx) {
+    PyObject *type, *value, *trace;
+    PyErr_Fetch(&type, &value, &trace);
+    PyBuffer_Release(ctx);
+    PyMem_Free(ctx);
+    PyErr_Restore(type, value, trace);
+}
+
+/* Whether the interpreter called this function itself, with so many arguments, one of them this. */
+static int is_own(PyObject *o, Py_ssize_t n_args) {
+    long lasti = 0;
+    PyObject *code = py_caller(&lasti);
+    PyObject *module = code ? py_helper(&py.text, "snug._text") : NULL;
+    PyObject *answer =
+        module ? PyObject_CallMethod(module, "is_own", "OOln", o, code, lasti, n_args) : NULL;
+    const int yes = answer && PyObject_IsTrue(answer) == 1;
+    Py_XDECREF(answer);
+    PyErr_Clear();
+    return yes;
+}
+
+/* NULL without an exception: it has to be copied. n_args of -1: the caller has given it away. */
+static snug_tensor *adopt_array(PyObject *o, int dtype, Py_ssize_t n_args) {
+    snug_error err;
+    snug_tensor *t = NULL;
+    snug_type type;
+    int from;
+    Py_buffer *b = PyMem_Malloc(sizeof *b);
+    if (!b || PyObject_GetBuffer(o, b, PyBUF_FULL_RO) < 0) {
+        PyErr_Clear();
+        PyMem_Free(b);
+        return NULL;
+    }
+    if (b->len < (n_args < 0 ? 1 : LEAST_BORROWED) || !PyBuffer_IsContiguous(b, 'C') ||
+        array_type(b, dtype, &type, &from) < 0 || from != (int)type.dtype ||
+        (n_args >= 0 && !is_own(o, n_args))) {
+        PyErr_Clear();
+        give_back(b);
+        return NULL;
+    }
+    /* Within a budget NumPy's bytes are booked already. */
+    const snug_status status = (py.guarded ? snug_tensor_borrow : snug_tensor_adopt)(
+        py.recorder, &type, b->buf, give_back, b, &t, &err);
+    if (status != SNUG_OK) {
+        py_raise(&err);
+        give_back(b);
+        return NULL;
+    }
+    return t;
+}
+
+/* --- everything ------------------------------------------------------------------------------- */
+int py_is_tensor(PyObject *o) {
+    return Py_IS_TYPE(o, py.tensor) || PyObject_TypeCheck(o, py.variable);
+}
+
+snug_tensor *py_lend(PyObject *o, snug_tensor **to_drop) {
+    snug_error err;
+    if (Py_IS_TYPE(o, py.tensor))
+        return ((py_tensor *)o)->t;
+    snug_variable *v = py_variable_of(o);
+    if (!v)
+        return NULL;
+    if (snug_variable_read(v, to_drop, &err) != SNUG_OK) {
+        py_raise(&err);
+        return NULL;
+    }
+    return *to_drop;
+}
+
+static snug_tensor *convert_tensor(PyObject *o, int dtype, py_wish wish) {
+    snug_tensor *read = NULL, *t = py_lend(o, &read);
+    if (!t)
+        return NULL;
+    snug_dtype has = snug_tensor_type(t)->dtype;
+    if (dtype != PY_ANY && wish == PY_MUST && (int)has != dtype) {
+        PyErr_Format(PyExc_ValueError,
+                     "Tensor conversion requested dtype %s for Tensor with dtype %s",
+                     py_dtype_word((snug_dtype)dtype), py_dtype_word(has));
+        py_drop(read);
+        return NULL;
+    }
+    if (!read)
+        snug_tensor_hold(t);
+    return t;
+}
+
+static snug_dtype dtype_of_number(PyObject *o) {
+    if (PyBool_Check(o))
+        return SNUG_BOOL;
+    if (PyFloat_Check(o))
+        return SNUG_F32;
+    int overflow = 0;
+    long long v = PyLong_AsLongLongAndOverflow(o, &overflow);
+    return overflow || v != (int32_t)v ? SNUG_I64 : SNUG_I32;
+}
+
+static snug_tensor *convert_number(PyObject *o, int dtype) {
+    snug_error err;
+    snug_tensor *t;
+    snug_type type = {.dtype = dtype == PY_ANY ? dtype_of_number(o) : (snug_dtype)dtype};
+    int64_t bytes;
+    if (py_put_number(o, type.dtype, &bytes) < 0)
+        return NULL;
+    /* Bytes, not a number of the recorder: a tape that watches it finds it by them. */
+    snug_status s = snug_tensor_copy(py.recorder, &type, &bytes, &t, &err);
+    if (s != SNUG_OK) {
+        py_raise(&err);
+        return NULL;
+    }
+    return t;
+}
+
+/* Tensors that are only described: what they are an argument of asks them. */
+static int is_symbol(PyObject *o) {
+    return !py_is_tensor(o) && !py_is_number(o) && PyObject_HasAttrString(o, "__snug_function__");
+}
+
+/* What __array__ gives is an array, as NumPy demands, or a tensor or number: never another object
+ * that is to be asked, so that nothing is asked for ever. */
+static PyObject *array_of(PyObject *o) {
+    PyObject *array = PyObject_CallMethod(o, "__array__", NULL);
+    if (array && !py_is_array(array) && !py_is_tensor(array) && !py_is_number(array)) {
+        PyErr_Format(PyExc_ValueError,
+                     "object __array__ method not producing an array: %R gives %R", Py_TYPE(o),
+                     Py_TYPE(array));
+        Py_CLEAR(array);
+    }
+    return array;
+}
+
+static snug_tensor *convert_other(PyObject *o, int dtype, py_wish wish) {
+    if (o == Py_None) {
+        PyErr_Format(PyExc_ValueError,
+                     "Attempt to convert a value (%R) with an unsupported type (%R) to a Tensor.",
+                     o, Py_TYPE(o));
+        return NULL;
+    }
+    if (PyUnicode_Check(o) || PyBytes_Check(o)) {
+        if (dtype == PY_ANY)
+            py_error("UnimplementedError", "Snug has no tensors of text yet: %R", o);
+        else
+            no_place(o, (snug_dtype)dtype);
+        return NULL;
+    }
+    PyObject *array = NULL;
+    if (PyObject_HasAttrString(o, "__tf_tensor__")) {
+        PyObject *made = PyObject_CallMethod(o, "__tf_tensor__", NULL);
+        snug_tensor *t = made && py_is_tensor(made) ? convert_tensor(made, dtype, wish) : NULL;
+        if (made && !t && !PyErr_Occurred())
+            PyErr_Format(PyExc_TypeError, "__tf_tensor__ of %R gives no tensor", o);
+        Py_XDECREF(made);
+        return t;
+    }
+    if (is_symbol(o))
+        PyErr_Format(PyExc_TypeError, "%R has no value yet", o);
+    else if (PyObject_HasAttr(o, py.str_array))
+        array = array_of(o);
+    else if (PySequence_Check(o) && !PyDict_Check(o))
+        array = PySequence_List(o);
+    else
+        PyErr_Format(PyExc_ValueError,
+                     "Attempt to convert a value (%R) with an unsupported type (%R) to a Tensor.",
+                     o, Py_TYPE(o));
+    snug_tensor *t = NULL;
+    if (array && !Py_EnterRecursiveCall(" while a value was converted to a tensor")) {
+        t = py_convert(array, dtype, wish);
+        Py_LeaveRecursiveCall();
+    }
+    Py_XDECREF(array);
+    return t;
+}
+
+snug_tensor *py_convert(PyObject *o, int dtype, py_wish wish) {
+    if (py_enter() < 0)
+        return NULL;
+    if (py_is_tensor(o))
+        return convert_tensor(o, dtype, wish);
+    if (py_is_number(o))
+        return convert_number(o, dtype);
+    if (PyList_Check(o) || PyTuple_Check(o))
+        return py_convert_list(o, dtype, wish);
+    if (py_is_array(o))
+        return convert_array(o, dtype);
+    return convert_other(o, dtype, wish);
+}
+
+/* --- tf.constant, tf.convert_to_tensor -------------------------------------------------------- */
+/* The value of a call with these arguments. A temporary is held by the interpreter's stack and by
+ * their tuple alone; from Python 3.14 on names may not count. */
+static snug_tensor *convert_argument(PyObject *o, int dtype, py_wish wish, PyObject *args,
+                                     PyObject *keywords) {
+    const Py_ssize_t n = PyTuple_Size(args) + (keywords ? PyDict_Size(keywords) : 0);
+    if (Py_REFCNT(o) == 2 && py.counts_names && !py_is_tensor(o) && py_is_array(o) &&
+        py_enter() == 0) {
+        snug_tensor *t = adopt_array(o, dtype, n);
+        if (t || PyErr_Occurred())
+            return t;
+    }
+    return py_convert(o, dtype, wish);
+}
+
+/* adopt(array): a tensor of the bytes of an array that nobody will write any more. */
+static PyObject *adopt(PyObject *self, PyObject *o) {
+    (void)self;
+    if (py_enter() < 0)
+        return NULL;
+    snug_tensor *t = py_is_array(o) ? adopt_array(o, PY_ANY, -1) : NULL;
+    if (!t && !PyErr_Occurred())
+        t = py_convert(o, PY_ANY, PY_MUST);
+    return t ? py_tensor_new(t) : NULL;
+}
+
+static int wished(PyObject *o, int *dtype) {
+    snug_dtype d;
+    *dtype = PY_ANY;
+    if (!o || o == Py_None)
+        return 0;
+    if (py_dtype(o, &d) < 0)
+        return -1;
+    *dtype = (int)d;
+    return 0;
+}
+
+/* Whether a value, or the first one of a nested list, is text. */
+static int is_text(PyObject *o) {
+    for (int depth = 0; depth < 16 && py_is_list(o); depth++) {
+        if (py_list_size(o) == 0)
+            return 0;
+        o = py_list_item(o, 0);
+    }
+    return PyUnicode_Check(o) || PyBytes_Check(o);
+}
+
+static int may_be_text(PyObject *dtype) {
+    return !dtype || dtype == Py_None || PyObject_RichCompareBool(dtype, py.string, Py_EQ) == 1;
+}
+
+/* Tensors of text are Python's. */
+static PyObject *make_text(PyObject *value, PyObject *shape) {
+    PyObject *module = PyImport_ImportModule("snug._strings");
+    PyObject *made =
+        module ? PyObject_CallMethod(module, "StringTensor", "OO", value, shape ? shape : Py_None)
+               : NULL;
+    Py_XDECREF(module);
+    return made;
+}
+
+/* Complex numbers are pairs of tensors, Python's too; so are NumPy's arrays of text: asked for only
+ * where a conversion has failed. NULL with the old exception where the value is none of them. */
+static PyObject *make_complex(PyObject *value, PyObject *dtype, PyObject *shape) {
+    PyObject *type, *old, *trace;
+    if (PyErr_ExceptionMatches(PyExc_MemoryError))
+        return NULL;
+    PyErr_Fetch(&type, &old, &trace);
+    PyObject *module = PyImport_ImportModule("snug._complex");
+    PyObject *made = module ? PyObject_CallMethod(module, "constant", "OOO", value,
+                                                  dtype ? dtype : Py_None, shape ? shape : Py_None)
+                            : NULL;
+    Py_XDECREF(module);
+    if (made == Py_None) {
+        Py_DECREF(made);
+        PyErr_Restore(type, old, trace);
+        return NULL;
+    }
+    Py_XDECREF(type);
+    Py_XDECREF(old);
+    Py_XDECREF(trace);
+    return made;
+}
+
+static PyObject *convert_to_tensor(PyObject *self, PyObject *args, PyObject *keywords) {
+    (void)self;
+    static char *names[] = {"value",           "dtype",      "name", "as_ref",
+                            "preferred_dtype", "dtype_hint", NULL};
+    PyObject *value, *dtype = NULL, *ignored = NULL, *hint = NULL;
+    if (!PyArg_ParseTupleAndKeywords(args, keywords, "O|OOOOO", names, &value, &dtype, &ignored,
+                                     &ignored, &hint, &hint))
+        return NULL;
+    int d, h;
+    if (is_text(value) && may_be_text(dtype))
+        return make_text(value, NULL);
+    if (wished(dtype, &d) < 0 || wished(hint, &h) < 0)
+        return make_complex(value, dtype, NULL);
+    if ((PyObject_TypeCheck(value, py.tensor) && d == PY_ANY) || is_symbol(value)) {
+        Py_INCREF(value);
+        return value;
+    }
+    snug_tensor *t = convert_argument(value, d == PY_ANY ? h : d, d == PY_ANY ? PY_FOLLOW : PY_MUST,
+                                      args, keywords);
+    return t ? py_tensor_new(t) : make_complex(value, dtype, NULL);
+}
+
+/* The tensor in another shape; a single element fills it. */
+static snug_tensor *in_shape(snug_tensor *t, PyObject *shape) {
+    snug_type type = {.dtype = SNUG_F32};
+    if (py_dims(shape, &type) < 0)
+        return NULL;
+    int64_t have = 1, want = 1;
+    const snug_type *is = snug_tensor_type(t);
+    for (int i = 0; i < is->rank; i++)
+        have *= is->dims[i];
+    for (int i = 0; i < type.rank; i++)
+        want *= type.dims[i];
+    if (have != want && have != 1) {
+        PyErr_Format(PyExc_TypeError,
+                     "Eager execution of tf.constant with unsupported shape. Tensor has %lld "
+                     "elements, but got `shape` with %lld elements).",
+                     (long long)have, (long long)want);
+        return NULL;
+    }
+    snug_argument dims[SNUG_MAX_RANK];
+    for (int i = 0; i < type.rank; i++)
+        dims[i] = (snug_argument){.kind = SNUG_ARG_INTEGER, .integer = type.dims[i]};
+    snug_argument list = {.kind = SNUG_ARG_LIST, .list = {dims, type.rank}};
+    snug_tensor *flat = t, *made;
+    if (have != want && is->rank) {
+        const snug_argument none = {.kind = SNUG_ARG_LIST, .list = {dims, 0}};
+        flat = py_call("tf.reshape",
+                       (snug_argument[]){{.kind = SNUG_ARG_TENSOR, .tensor = t}, none}, 2);
+    }
+    if (!flat)
+        return NULL;
+    made = py_call(have == want ? "tf.reshape" : "tf.broadcast_to",
+                   (snug_argument[]){{.kind = SNUG_ARG_TENSOR, .tensor = flat}, list}, 2);
+    if (flat != t)
+        py_drop(flat);
+    return made;
+}
+
+static PyObject *constant(PyObject *self, PyObject *args, PyObject *keywords) {
+    (void)self;
+    static char *names[] = {"value", "dtype", "shape", "name", NULL};
+    PyObject *value, *dtype = NULL, *shape = Py_None, *ignored = NULL;
+    int d;
+    if (!PyArg_ParseTupleAndKeywords(args, keywords, "O|OOO", names, &value, &dtype, &shape,
+                                     &ignored))
+        return NULL;
+    if (is_text(value) && may_be_text(dtype))
+        return make_text(value, shape);
+    if (wished(dtype, &d) < 0)
+        return make_complex(value, dtype, shape);
+    if (d != PY_ANY && py_is_tensor(value)) {
+        snug_tensor *t = py_convert(value, PY_ANY, PY_MUST);
+        int other = t && (int)snug_tensor_type(t)->dtype != d;
+        py_drop(t);
+        if (other)
+            return PyErr_Format(PyExc_TypeError, "Expected tensor with dtype %R.", dtype);
+    }
+    snug_tensor *t = convert_argument(value, d, PY_MUST, args, keywords);
+    if (!t)
+        return make_complex(value, dtype, shape);
+    if (shape != Py_None) {
+        snug_tensor *shaped = in_shape(t, shape);
+        py_drop(t);
+        t = shaped;
+    }
+    return t ? py_tensor_new(t) : NULL;
+}
+
+/* full(shape, value, dtype): one number everywhere, without bytes. random(kind, shape, a, b,
+ * dtype): drawn now, made when needed. */
+static PyObject *full(PyObject *self, PyObject *args) {
+    (void)self;
+    PyObject *shape, *dtype;
+    double value;
+    snug_type type;
+    snug_tensor *t;
+    snug_error err;
+    if (!PyArg_ParseTuple(args, "OdO", &shape, &value, &dtype) ||
+        py_dtype(dtype, &type.dtype) < 0 || py_dims(shape, &type) < 0 || py_enter() < 0)
+        return NULL;
+    py_mark_site();
+    if (snug_tensor_full(py.recorder, &type, value, &t, &err) != SNUG_OK)
+        return py_raise(&err);
+    return py_tensor_new(t);
+}
+
+static PyObject *random_tensor(PyObject *self, PyObject *args) {
+    (void)self;
+    PyObject *shape, *dtype;
+    int kind;
+    double a, b;
+    snug_type type;
+    snug_tensor *t;
+    snug_error err;
+    if (!PyArg_ParseTuple(args, "iOddO", &kind, &shape, &a, &b, &dtype) ||
+        py_dtype(dtype, &type.dtype) < 0 || py_dims(shape, &type) < 0 || py_enter() < 0)
+        return NULL;
+    py_mark_site();
+    if (snug_tensor_random(py.recorder, &type, (snug_init_kind)kind, a, b, &t, &err) != SNUG_OK)
+        return py_raise(&err);
+    return py_tensor_new(t);
+}
+
+static PyObject *is_tensor(PyObject *self, PyObject *o) {
+    (void)self;
+    return PyBool_FromLong(py_is_tensor(o));
+}
+
+PyMethodDef py_convert_methods[] = {
+    {"adopt", adopt, METH_O, "The array as a tensor, without a copy: it is given away."},
+    {"convert_to_tensor", (PyCFunction)(void (*)(void))convert_to_tensor,
+     METH_VARARGS | METH_KEYWORDS, "convert_to_tensor(value, dtype=None): the value as a tensor."},
+    {"constant", (PyCFunction)(void (*)(void))constant, METH_VARARGS | METH_KEYWORDS,
+     "constant(value, dtype=None, shape=None): a tensor of numbers."},
+    {"full", full, METH_VARARGS, "full(shape, value, dtype): without bytes until needed."},
+    {"random", random_tensor, METH_VARARGS, "random(kind, shape, a, b, dtype)"},
+    {"is_tensor", is_tensor, METH_O, "Whether it is a Tensor or a Variable."},
+    {NULL, NULL, 0, NULL},
+};

@@ -1,0 +1,631 @@
+/* record_cache.c: plans at hand. A recording is written as a list of words: types of leaves and
+ * variables, kinds of parameters, nodes with the structure of their attributes, outputs, and which
+ * value each of them is, since leaves and nodes come in any order. The hash of the words finds an
+ * entry, comparing them proves it. Values of parameters, addresses and contents are not in it; how
+ * much room there is, is compared.
+ *
+ * A plan for a limit is taken as long as it fits the room there is now, unless so much room has
+ * come that a faster one could be had. Room breathes, as an interpreter does: plans are made for
+ * whole steps of it, so that equal programs get equal plans, and for all of it where a step is too
+ * much. Plans that no longer fit go: the arena is as large as the largest there is. */
+#include "record/recording.h"
+
+#include "base/bytes.h"
+#include "base/size.h"
+#include "memory/pool.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#define MAX_ENTRIES 256
+#define MIB         ((size_t)1 << 20)
+#define ROOM_STEP   (MIB / 4)
+/* What equal runs of an interpreter differ by, an arena of its objects: told with the smallest
+ * budget, not kept. */
+#define BREATH (MIB + MIB / 4)
+/* Of a worker of a pipeline, results that may wait for who asks for them. */
+#define WAITING 4
+/* On a card blocks are whole granules: of parameters, and of a chunk for small results. */
+#define GRANULE    (2 * MIB)
+#define CARD_BOOKS (2 * GRANULE)
+/* Of a step of a plan and of the session that runs it. */
+#define STEP_BYTES 1536
+/* Of a node of a recording: of its graph, its plan and its session. */
+#define NODE_BYTES ((size_t)2560)
+/* Of a node, what the planner works in: measured, and a fifth more. */
+#define WORK_BYTES ((size_t)8 << 10)
+/* Of its limit, what a plan's room may grow before another plan is looked for. */
+#define GROWTH_PART 8
+/* From so many weights on a dense layer's gradient is worth not having. */
+#define WIDE_WEIGHTS (INT64_C(1) << 20)
+
+/* --- the key ---------------------------------------------------------------------------------- */
+typedef struct {
+    snug_engine *engine;
+    uint64_t *words;
+    size_t n, cap;
+} key;
+
+static snug_status reserve(key *k, size_t more, snug_error *err) {
+    return sn_grow(k->engine, SN_MEM_PLAN, &k->words, sizeof *k->words, &k->cap, k->n + more, err);
+}
+
+static snug_status add_type(key *k, const snug_type *t, snug_error *err) {
+    SNUG_TRY(reserve(k, 2 + SNUG_MAX_RANK, err)); /* one for the caller */
+    k->words[k->n++] = (uint64_t)t->dtype << 8 | (uint64_t)t->rank;
+    for (int a = 0; a < t->rank; a++)
+        k->words[k->n++] = (uint64_t)t->dims[a];
+    return SNUG_OK;
+}
+
+/* Parameters as slots: which are one and the same is structure. */
+static void add_field(key *k, const sn_field *f, const sn_attrs *a) {
+    const int n = f->kind == SN_FIELD_LIST ? 1 + (int)a->word[f->word] : f->n;
+    for (int w = 0; w < n; w++)
+        k->words[k->n++] = (uint64_t)a->word[f->word + w];
+}
+
+static snug_status add_node(key *k, const sn_graph *g, const sn_node_info *n, snug_error *err) {
+    const sn_attr_family *family = sn_ops[n->op].attrs;
+    SNUG_TRY(reserve(k, 2 + SN_ATTR_WORDS + SN_MAX_IN + SN_MAX_OUT, err));
+    k->words[k->n++] = (uint64_t)n->op << 16 | n->n_in;
+    for (int i = 0; i < n->n_in; i++)
+        k->words[k->n++] = n->in[i].i;
+    for (int i = 0; i < n->n_out; i++)
+        k->words[k->n++] = n->out[i].i;
+    for (int i = 0; i < family->n_fields; i++)
+        add_field(k, &family->fields[i], &n->attrs);
+    if (n->op == SN_OP_relu_max) { /* a cap of six goes into the product before it */
+        const sn_param cap = {(uint32_t)n->attrs.value.value};
+        k->words[k->n++] = sn_graph_param_at(g, cap)->real == 6;
+    }
+    return SNUG_OK;
+}
+
+static snug_status write_key(const sn_recording *rec, bool on_card, key *k, snug_error *err) {
+    const sn_graph *g = rec->graph;
+    SNUG_TRY(reserve(k, 6, err));
+    k->words[k->n++] = on_card;
+    k->words[k->n++] = sn_graph_n_inputs(g);
+    k->words[k->n++] = sn_graph_n_vars(g);
+    k->words[k->n++] = sn_graph_n_params(g);
+    k->words[k->n++] = sn_graph_n_nodes(g);
+    k->words[k->n++] = rec->n_again;
+    for (uint32_t i = 0; i < sn_graph_n_inputs(g); i++) {
+        const sn_value v = sn_graph_input_at(g, i);
+        SNUG_TRY(add_type(k, sn_graph_type(g, v), err));
+        k->words[k->n++] = (uint64_t)sn_graph_value_at(g, v)->fed << 32 | v.i;
+    }
+    for (uint32_t i = 0; i < sn_graph_n_vars(g); i++) {
+        const sn_variable *v = sn_graph_var_at(g, (sn_var){i});
+        SNUG_TRY(add_type(k, &v->type, err));
+        k->words[k->n++] = v->first.i;
+    }
+    SNUG_TRY(reserve(k, 2 * (size_t)sn_graph_n_params(g), err));
+    for (uint32_t i = 0; i < sn_graph_n_params(g); i++) {
+        const sn_param_info *p = sn_graph_param_at(g, (sn_param){i});
+        k->words[k->n++] = p->kind;
+        if (p->kind == SN_PARAM_INVERSE_EXTENT)
+            k->words[k->n++] = (uint64_t)p->axes << 32 | p->of.i;
+    }
+    for (uint32_t i = 0; i < sn_graph_n_nodes(g); i++)
+        SNUG_TRY(add_node(k, g, sn_graph_node_at(g, (sn_node){i}), err));
+    SNUG_TRY(reserve(k, sn_graph_n_outputs(g) + 1, err));
+    for (uint32_t i = 0; i < sn_graph_n_outputs(g); i++)
+        k->words[k->n++] = sn_graph_output_at(g, i).i;
+    return SNUG_OK;
+}
+
+static uint64_t hash_of(const key *k) {
+    uint64_t h = 0x9e3779b97f4a7c15u;
+    for (size_t i = 0; i < k->n; i++) {
+        h = (h ^ k->words[i]) * 0xff51afd7ed558ccdu;
+        h ^= h >> 32;
+    }
+    return h;
+}
+
+/* --- entries ---------------------------------------------------------------------------------- */
+static void destroy_entry(snug_recorder *r, sn_entry *e) {
+    if (e->session)
+        sn_executor_remove(e->on_card ? r->there : r->executor, e->session);
+    sn_plan_destroy(e->plan);
+    sn_free(r->engine, SN_MEM_PLAN, e->donor,
+            e->donor ? sn_graph_n_outputs(e->graph) * sizeof *e->donor : 0);
+    sn_graph_destroy(e->graph);
+    sn_free(r->engine, SN_MEM_PLAN, e->params, e->n_params * sizeof *e->params);
+    sn_free(r->engine, SN_MEM_PLAN, e->origin, e->n_origin * sizeof *e->origin);
+    sn_free(r->engine, SN_MEM_PLAN, e->key, e->key_words * sizeof *e->key);
+    sn_free(r->engine, SN_MEM_PLAN, e, sizeof *e);
+}
+
+void sn_cache_clear(snug_recorder *r) {
+    while (r->entries) {
+        sn_entry *e = r->entries;
+        r->entries = e->next;
+        destroy_entry(r, e);
+    }
+    r->n_entries = 0;
+}
+
+void sn_cache_drop(snug_recorder *r, sn_entry *entry) {
+    sn_entry **link = &r->entries;
+    while (*link && *link != entry)
+        link = &(*link)->next;
+    if (!*link)
+        return;
+    *link = entry->next;
+    r->n_entries--;
+    destroy_entry(r, entry);
+}
+
+void sn_cache_keep(snug_recorder *r, const sn_entry *only) {
+    for (sn_entry **link = &r->entries; *link;) {
+        sn_entry *e = *link;
+        if (e == only || !e->on_card) {
+            link = &e->next;
+            continue;
+        }
+        *link = e->next;
+        r->n_entries--;
+        destroy_entry(r, e);
+    }
+}
+
+bool sn_cache_leave_card(snug_recorder *r, sn_entry **found) {
+    const size_t before = r->n_entries;
+    *found = NULL;
+    sn_cache_keep(r, NULL);
+    if (r->n_entries == before)
+        return false;
+    sn_executor_forget(r->there);
+    sn_gpu_pool_trim(r->card);
+    return true;
+}
+
+static void evict_oldest(snug_recorder *r) {
+    sn_entry **oldest = &r->entries;
+    for (sn_entry **link = &r->entries; *link; link = &(*link)->next)
+        if ((*link)->last_used < (*oldest)->last_used)
+            oldest = link;
+    sn_entry *e = *oldest;
+    *oldest = e->next;
+    r->n_entries--;
+    destroy_entry(r, e);
+}
+
+/* --- room ------------------------------------------------------------------------------------- */
+static size_t in_granules(size_t bytes) {
+    return (bytes + GRANULE - 1) / GRANULE * GRANULE;
+}
+
+/* What the ledger holds beside the arena and idle ones. */
+static size_t held_bytes(const snug_recorder *r) {
+    return snug_engine_bytes(r->engine) - sn_executor_arena(r->executor, SN_MEM_FIRST_ARENA).bytes -
+           sn_executor_others(r->executor);
+}
+
+/* What an update at the end of this step will take for slots. */
+static size_t slots_of(const snug_recorder *r) {
+    return r->active_tapes ? (size_t)r->slots_to_come * r->weight_bytes : 0;
+}
+
+/* What the plans that will follow take, and what the caller wants left. */
+static size_t reserve_of(const snug_recorder *r, const sn_recording *rec) {
+    const size_t plans = r->plans_to_come > 1 ? (size_t)r->plans_to_come - 1 : 0;
+    const size_t pipelines = r->awaits ? sn_pool_to_come(r->engine) : 0;
+    return r->reserve_bytes + pipelines + plans * rec->n_nodes * NODE_BYTES + slots_of(r);
+}
+
+/* Bytes an arena may have when `extra` more are taken first; 0: no limit. */
+static snug_status find_room(snug_recorder *r, const sn_recording *rec, size_t extra, size_t *room,
+                             snug_error *err) {
+    const size_t budget = snug_budget_bytes(r->engine);
+    sn_share_need need = {.books = held_bytes(r) + reserve_of(r, rec)};
+    *room = 0;
+    if (budget == 0)
+        return SNUG_OK;
+    if (!sn_size_add(need.books, extra, &need.books))
+        return sn_fail(err, SNUG_E_OVERFLOW, "the results of this step exceed the address space");
+    SNUG_TRY(sn_share_find(r->engine, budget, &need, &r->share, err));
+    *room = r->share.arena > 0 ? r->share.arena : 1;
+    /* A worker's small arena that is there is no growth: others may have come beside it. */
+    const size_t there = sn_executor_arena(r->executor, SN_MEM_FIRST_ARENA).bytes;
+    if (r->worker && *room < there)
+        *room = there;
+    return SNUG_OK;
+}
+
+/* The same of the card: beside what is held there, parameters and what captured runs take. Without
+ * a budget it is what is free now. */
+static snug_status find_card_room(snug_recorder *r, const sn_recording *rec, size_t extra,
+                                  size_t *room, snug_error *err) {
+    (void)rec;
+    const size_t arena = sn_executor_arena(r->there, SN_MEM_FIRST_ARENA).bytes;
+    size_t left, taken;
+    SNUG_TRY(sn_gpu_room(r->card, &left, err));
+    left += in_granules(arena);
+    if (!sn_size_add(extra, CARD_BOOKS + slots_of(r), &taken) || taken > SIZE_MAX / 2)
+        return sn_fail(err, SNUG_E_OVERFLOW, "the results of this step exceed the address space");
+    r->taken_bytes = taken;
+    r->card_left_bytes = left;
+    *room = left > taken + GRANULE ? (left - taken) / GRANULE * GRANULE : 1;
+    return SNUG_OK;
+}
+
+/* --- planning --------------------------------------------------------------------------------- */
+static double seconds_now(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* The largest value that some node of the recording makes: what it is, and where. */
+static const char *largest(const sn_recording *rec, char *text, size_t size) {
+    const sn_graph *g = rec->graph;
+    uint32_t best = UINT32_MAX;
+    int64_t most = 0;
+    for (uint32_t i = 0; i < rec->n_nodes; i++) {
+        const sn_value v = sn_graph_node_at(g, (sn_node){i})->out[0];
+        const int64_t count = sn_type_count(sn_graph_type(g, v));
+        if (count > most) {
+            most = count;
+            best = i;
+        }
+    }
+    return best == UINT32_MAX ? "nothing" : sn_recording_where(rec, (sn_node){best}, text, size);
+}
+
+static snug_status refuse(const snug_recorder *r, const sn_recording *rec,
+                          const sn_plan_floor *floor, size_t extra, snug_error *err) {
+    const sn_share *share = &r->share;
+    const size_t breath = r->hooks.collect ? BREATH : r->worker ? BREATH + WAITING * extra : 0;
+    const size_t least = sn_share_budget(share, floor->bytes + breath);
+    const size_t taken = share->budget - share->arena + share->missing;
+    char have[24], need[24], arena[24], outputs[24], held[24], rest[24], value[320];
+    return sn_fail(
+        err, SNUG_E_BUDGET,
+        "out of memory: this step (its largest value: %s) needs %s beside %s for its results; %s "
+        "of the budget of %s is left, %s is held by tensors, variables and plans. The smallest "
+        "budget for it is %s; or use a smaller batch, drop tensors that are no longer needed",
+        largest(rec, value, sizeof value), snug_bytes_print(floor->bytes, arena, sizeof arena),
+        snug_bytes_print(extra, outputs, sizeof outputs),
+        snug_bytes_print(taken < share->budget + extra ? share->budget + extra - taken : 0, rest,
+                         sizeof rest),
+        snug_bytes_print(share->budget, have, sizeof have),
+        snug_bytes_print(held_bytes(r), held, sizeof held),
+        sn_bytes_print_up(least, need, sizeof need));
+}
+
+static snug_status refuse_there(const snug_recorder *r, const sn_recording *rec,
+                                const sn_plan_floor *floor, size_t extra, snug_error *err) {
+    const size_t held = r->card_tensor_bytes + r->card_variable_bytes,
+                 budget = r->card->budget_bytes;
+    const size_t need =
+        r->taken_bytes + in_granules(floor->bytes) + GRANULE + r->card_reserve_bytes;
+    const size_t more = need > r->card_left_bytes ? need - r->card_left_bytes : 0;
+    char arena[24], outputs[24], rest[24], there[24], least[24], have[48] = "", value[320];
+    if (budget > 0)
+        snprintf(have, sizeof have, " of its budget of %s",
+                 snug_bytes_print(budget, there, sizeof there));
+    return sn_fail(
+        err, SNUG_E_BUDGET,
+        "out of memory on %s: this step (its largest value: %s) needs %s beside %s for its "
+        "results; %s%s is left, %s is held by tensors and variables there. It wants %s more; or "
+        "use a smaller batch, drop tensors that are no longer needed",
+        r->card->device.name, largest(rec, value, sizeof value),
+        snug_bytes_print(floor->bytes, arena, sizeof arena),
+        snug_bytes_print(extra, outputs, sizeof outputs),
+        snug_bytes_print(r->card_left_bytes, rest, sizeof rest), have,
+        snug_bytes_print(held, there, sizeof there), snug_bytes_print(more, least, sizeof least));
+}
+
+static bool has_wide_update(const sn_graph *g) {
+    for (uint32_t i = 0; i < sn_graph_n_nodes(g); i++) {
+        const sn_node_info *n = sn_graph_node_at(g, (sn_node){i});
+        if (n->op == SN_OP_adam && sn_type_count(sn_graph_type(g, n->in[0])) >= WIDE_WEIGHTS)
+            return true;
+    }
+    return false;
+}
+
+static snug_status fuse_again(const sn_recording *rec, const sn_fuse_options *fuse, sn_entry *e,
+                              snug_error *err) {
+    sn_graph_destroy(e->graph);
+    e->graph = NULL;
+    return sn_graph_fuse_with(rec->graph, fuse, &e->graph, err);
+}
+
+/* A wide dense layer's gradient inside its update, where the whole step then needs no slices.
+ * *need: what that takes, where there is such a plan. */
+static snug_status plan_wide(snug_recorder *r, const sn_recording *rec, const sn_plan_options *o,
+                             sn_entry *e, size_t *need, snug_error *err) {
+    const uint32_t n_plain = sn_graph_n_nodes(e->graph);
+    const sn_fuse_options plain = {
+        .params = e->params, .origin = e->origin, .n_checked = rec->n_again};
+    sn_fuse_options fuse = plain;
+    fuse.dense_update = WIDE_WEIGHTS;
+    sn_plan_options unlimited = *o;
+    unlimited.arena_bytes = 0;
+    unlimited.floor = NULL;
+    SNUG_TRY(fuse_again(rec, &fuse, e, err));
+    if (sn_graph_n_nodes(e->graph) == n_plain)
+        return SNUG_OK;
+    SNUG_TRY(sn_plan_build(r->engine, e->graph, &unlimited, &e->plan, err));
+    e->reserve = e->on_card ? sn_gpu_reserve(r->card, e->plan) : 0;
+    const size_t beside = e->on_card ? e->reserve : e->plan->n_steps * (size_t)STEP_BYTES;
+    *need = e->plan->memories[SN_MEM_FIRST_ARENA].bytes + beside;
+    if (o->arena_bytes == 0 || *need <= o->arena_bytes) {
+        e->arena_limit = e->on_card ? 0 : e->arena_limit;
+        return SNUG_OK;
+    }
+    sn_plan_destroy(e->plan);
+    e->plan = NULL;
+    return fuse_again(rec, &plain, e, err);
+}
+
+static snug_status find_donors(snug_recorder *r, sn_entry *e, snug_error *err) {
+    void *block;
+    SNUG_TRY(sn_alloc(r->engine, SN_MEM_PLAN, sn_graph_n_outputs(e->graph) * sizeof *e->donor,
+                      &block, err));
+    e->donor = block;
+    sn_plan_donors(e->plan, e->donor);
+    return SNUG_OK;
+}
+
+/* On a card without a limit first: that is the plan for every room that has it. */
+static snug_status plan_there(snug_recorder *r, const sn_plan_options *o, sn_entry *e,
+                              snug_error *err) {
+    sn_plan_options unlimited = *o;
+    unlimited.arena_bytes = 0;
+    unlimited.floor = NULL;
+    SNUG_TRY(sn_plan_build(r->engine, e->graph, &unlimited, &e->plan, err));
+    const size_t reserve = e->reserve = r->card_reserve_bytes = sn_gpu_reserve(r->card, e->plan);
+    if (e->plan->memories[SN_MEM_FIRST_ARENA].bytes + reserve <= o->arena_bytes) {
+        e->arena_limit = 0;
+        return SNUG_OK;
+    }
+    sn_plan_options limited = *o;
+    limited.arena_bytes = o->arena_bytes > reserve ? o->arena_bytes - reserve : 1;
+    sn_plan_destroy(e->plan);
+    e->plan = NULL;
+    return sn_plan_build(r->engine, e->graph, &limited, &e->plan, err);
+}
+
+/* The planner works in what is set aside, too: nobody makes anything of that meanwhile. Where it
+ * has too little nevertheless, the arena of the last run goes first. */
+static snug_status plan_here(snug_recorder *r, const sn_plan_options *o, sn_entry *e,
+                             snug_error *err) {
+    sn_aside_lend(r->engine, 1);
+    snug_status status = sn_plan_build(r->engine, e->graph, o, &e->plan, err);
+    if (status == SNUG_E_BUDGET && o->floor->bytes == 0) {
+        sn_executor_forget(r->executor);
+        status = sn_plan_build(r->engine, e->graph, o, &e->plan, err);
+    }
+    if (status == SNUG_E_BUDGET && o->floor->bytes == 0)
+        o->floor->bytes = sn_graph_n_nodes(e->graph) * WORK_BYTES;
+    sn_aside_lend(r->engine, -1);
+    return status;
+}
+
+static snug_status plan_entry(snug_recorder *r, const sn_recording *rec, size_t room, size_t extra,
+                              sn_entry *e, snug_error *err) {
+    const sn_device *device = e->on_card ? &r->card->device : &r->device.device;
+    const sn_fuse_options fuse = {
+        .params = e->params, .origin = e->origin, .n_checked = rec->n_again};
+    sn_plan_floor floor = {0};
+    size_t wide = SIZE_MAX;
+    const sn_plan_options o = {.devices = &device,
+                               .n_devices = 1,
+                               .arena_bytes = room,
+                               .step_bytes = room && !e->on_card ? STEP_BYTES : 0,
+                               .floor = &floor};
+    SNUG_TRY(sn_graph_fuse_with(rec->graph, &fuse, &e->graph, err));
+    if (has_wide_update(e->graph))
+        SNUG_TRY(plan_wide(r, rec, &o, e, &wide, err));
+    const snug_status status = e->plan      ? SNUG_OK
+                               : e->on_card ? plan_there(r, &o, e, err)
+                                            : plan_here(r, &o, e, err);
+    floor.bytes = wide < floor.bytes ? wide : floor.bytes;
+    if (status == SNUG_E_BUDGET)
+        return (e->on_card ? refuse_there : refuse)(r, rec, &floor, extra, err);
+    SNUG_TRY(status);
+    SNUG_TRY(find_donors(r, e, err));
+    return sn_executor_add(e->on_card ? r->there : r->executor, e->plan, &e->session, err);
+}
+
+/* From the recording's slots, and to its nodes. */
+static snug_status make_maps(const sn_recording *rec, sn_entry *e, snug_error *err) {
+    snug_engine *engine = rec->r->engine;
+    const uint32_t n_params = sn_graph_n_params(rec->graph), n_nodes = sn_graph_n_nodes(rec->graph);
+    void *block;
+    SNUG_TRY(sn_alloc(engine, SN_MEM_PLAN, n_params * sizeof *e->params, &block, err));
+    e->params = block;
+    e->n_params = n_params;
+    SNUG_TRY(sn_alloc(engine, SN_MEM_PLAN, n_nodes * sizeof *e->origin, &block, err));
+    e->origin = block;
+    e->n_origin = n_nodes;
+    return SNUG_OK;
+}
+
+static snug_status make_entry(snug_recorder *r, const sn_recording *rec, const key *k, size_t room,
+                              size_t extra, sn_entry **out, snug_error *err) {
+    void *block;
+    SNUG_TRY(sn_alloc_zero(r->engine, SN_MEM_PLAN, sizeof **out, &block, err));
+    sn_entry *e = block;
+    const double start = seconds_now();
+    e->on_card = k->words[0] != 0;
+    e->arena_limit = room;
+    snug_status status = make_maps(rec, e, err);
+    if (status == SNUG_OK)
+        status = plan_entry(r, rec, room, extra, e, err);
+    if (status == SNUG_OK)
+        status = sn_alloc(r->engine, SN_MEM_PLAN, k->n * sizeof *e->key, &block, err);
+    if (status != SNUG_OK) {
+        destroy_entry(r, e);
+        return status;
+    }
+    e->key = memcpy(block, k->words, k->n * sizeof *e->key);
+    e->key_words = k->n;
+    e->hash = hash_of(k);
+    e->next = r->entries;
+    r->entries = e;
+    r->n_entries++;
+    r->info.plan_seconds += seconds_now() - start;
+    *out = e;
+    return SNUG_OK;
+}
+
+/* --- finding ---------------------------------------------------------------------------------- */
+static size_t arena_of(const sn_entry *e) {
+    return e->plan->memories[SN_MEM_FIRST_ARENA].bytes;
+}
+
+/* Small enough, and made without a limit or for about this room. */
+static bool serves(const sn_entry *e, size_t room) {
+    const size_t limit = e->arena_limit, arena = arena_of(e);
+    if (room == 0 || limit == room)
+        return limit == room;
+    if (arena > room || e->reserve > room - arena)
+        return false;
+    return limit == 0 || room < limit + limit / GROWTH_PART + MIB;
+}
+
+/* Plans of the host that are larger than their room, and an arena that is. */
+static void drop_larger(snug_recorder *r, size_t room) {
+    for (sn_entry **link = &r->entries; room > 0 && *link;) {
+        sn_entry *e = *link;
+        if (e->on_card || arena_of(e) <= room) {
+            link = &e->next;
+            continue;
+        }
+        *link = e->next;
+        r->n_entries--;
+        destroy_entry(r, e);
+    }
+    if (room > 0 && sn_executor_arena(r->executor, SN_MEM_FIRST_ARENA).bytes > room)
+        sn_executor_forget(r->executor);
+}
+
+static sn_entry *look_up(const snug_recorder *r, const key *k, size_t room) {
+    const uint64_t hash = hash_of(k);
+    for (sn_entry *e = r->entries; e; e = e->next)
+        if (e->hash == hash && e->key_words == k->n &&
+            memcmp(e->key, k->words, k->n * sizeof *e->key) == 0 && serves(e, room))
+            return e;
+    return NULL;
+}
+
+/* The first word in which the newest entry differs says what is new. */
+static void explain_miss(snug_recorder *r, const sn_recording *rec, const key *k) {
+    const sn_entry *near = r->entries;
+    for (const sn_entry *e = r->entries; e; e = e->next)
+        near = e->last_used > near->last_used ? e : near;
+    size_t i = 0;
+    while (near && i < k->n && i < near->key_words && k->words[i] == near->key[i])
+        i++;
+    if (!near)
+        snprintf(r->miss, sizeof r->miss, "the first recording");
+    else if (i == k->n && i == near->key_words)
+        snprintf(r->miss, sizeof r->miss, "the room in the budget changed");
+    else
+        snprintf(r->miss, sizeof r->miss,
+                 "%u nodes, %u leaves, %u outputs: differs from the newest plan at word %zu",
+                 sn_graph_n_nodes(rec->graph), sn_graph_n_inputs(rec->graph),
+                 sn_graph_n_outputs(rec->graph), i);
+}
+
+/* For whole steps of the room; where that is too little, for all of it. */
+static snug_status plan_for(snug_recorder *r, const sn_recording *rec, const key *k, size_t room,
+                            size_t extra, sn_entry **out, snug_error *err) {
+    const bool on_card = k->words[0] != 0;
+    const size_t steps = on_card || room <= ROOM_STEP ? room : room / ROOM_STEP * ROOM_STEP;
+    snug_status status = make_entry(r, rec, k, steps, extra, out, err);
+    if (status == SNUG_E_BUDGET && steps < room)
+        status = make_entry(r, rec, k, room, extra, out, err);
+    r->plans_to_come -= status == SNUG_OK && r->plans_to_come > 0;
+    return status;
+}
+
+snug_status sn_cache_find(snug_recorder *r, const sn_recording *rec, bool on_card, size_t extra,
+                          sn_entry **out, snug_error *err) {
+    key k = {.engine = r->engine};
+    size_t room;
+    snug_status status = write_key(rec, on_card, &k, err);
+    if (status == SNUG_OK)
+        status = (on_card ? find_card_room : find_room)(r, rec, extra, &room, err);
+    if (status == SNUG_OK) {
+        if (!on_card)
+            drop_larger(r, room);
+        *out = look_up(r, &k, room);
+        r->info.n_hits += *out != NULL;
+        if (!*out) {
+            explain_miss(r, rec, &k);
+            r->info.n_misses++;
+            if (r->n_entries >= MAX_ENTRIES)
+                evict_oldest(r);
+            status = plan_for(r, rec, &k, room, extra, out, err);
+        }
+    }
+    if (status == SNUG_OK)
+        (*out)->last_used = ++r->serial;
+    if (status == SNUG_OK && r->judges)
+        status = sn_fail(err, SNUG_E_INTERRUPTED, "the step would fit; it was only judged");
+    sn_free(r->engine, SN_MEM_PLAN, k.words, k.cap * sizeof *k.words);
+    return status;
+}
+
+bool sn_cache_has(snug_recorder *r, const sn_recording *rec, bool on_card, size_t extra) {
+    key k = {.engine = r->engine};
+    size_t room;
+    snug_status status = write_key(rec, on_card, &k, NULL);
+    if (status == SNUG_OK)
+        status = (on_card ? find_card_room : find_room)(r, rec, extra, &room, NULL);
+    const bool has = status == SNUG_OK && look_up(r, &k, room) != NULL;
+    sn_free(r->engine, SN_MEM_PLAN, k.words, k.cap * sizeof *k.words);
+    return has;
+}
+
+size_t snug_recorder_reserve(snug_recorder *r, size_t bytes, int n_plans) {
+    if (!r)
+        return 0;
+    const size_t before = r->reserve_bytes;
+    r->reserve_bytes = bytes;
+    if (n_plans >= 0)
+        r->plans_to_come = n_plans > 0 && n_plans < INT_MAX ? n_plans + 1 : 0;
+    return before;
+}
+
+void snug_recorder_await(snug_recorder *r, int pipelines) {
+    if (!r)
+        return;
+    r->awaits = pipelines != 0;
+}
+
+void snug_recorder_judge(snug_recorder *r, int judges) {
+    if (!r)
+        return;
+    r->judges = judges != 0;
+}
+
+void snug_recorder_expect(snug_recorder *r, int n_slots) {
+    if (!r)
+        return;
+    r->slots_to_come = n_slots > 0 ? n_slots : 0;
+}
+
+void snug_recorder_trim(snug_recorder *r) {
+    if (!r)
+        return;
+    if (r->running)
+        return;
+    sn_storage_free_left(r);
+    sn_cache_clear(r);
+    sn_executor_forget(r->executor);
+    if (!r->there)
+        return;
+    sn_executor_forget(r->there);
+    sn_gpu_pool_trim(r->card);
+}

@@ -1,0 +1,274 @@
+/* record_place.c: where the bytes of a storage lie: on the host, on the card, or on both.
+ *
+ * Invariants:
+ * 1. A storage has bytes on one side at least; where it has them on both, they are the same.
+ * 2. What a run wants on the other side is copied there. Then only small ones stay on both; larger
+ *    ones move, unless somebody looks at the host's bytes (pins): those are doubles, in a list, and
+ *    leave the card where a run has no room otherwise.
+ * 3. What a run has written is dropped on the other side (sn_storage_wrote).
+ * 4. Bytes of the caller's are let go between runs only: doing so may be his code. */
+#include "record/recording.h"
+
+#include "memory/pool.h"
+
+#include <string.h>
+
+#define BOTH_BYTES  ((size_t)4096)
+#define AHEAD_BYTES ((size_t)64 << 10) /* fewer are copied as fast when they are read */
+
+static size_t *sum_of(snug_recorder *r, const sn_storage *s) {
+    return s->category == SN_MEM_TENSORS ? &r->tensor_bytes : &r->variable_bytes;
+}
+
+void sn_storage_count(snug_recorder *r, sn_storage *s) {
+    *sum_of(r, s) += s->counted ? 0 : s->bytes;
+    s->counted = true;
+}
+
+void sn_storage_uncount(snug_recorder *r, sn_storage *s) {
+    *sum_of(r, s) -= s->counted ? s->bytes : 0;
+    s->counted = false;
+}
+
+static size_t *card_sum_of(snug_recorder *r, const sn_storage *s) {
+    return s->category == SN_MEM_TENSORS ? &r->card_tensor_bytes : &r->card_variable_bytes;
+}
+
+/* --- on both sides ---------------------------------------------------------------------------- */
+static void note_double(snug_recorder *r, sn_storage *s) {
+    if (s->double_link || !s->data || !s->there || s->bytes <= BOTH_BYTES)
+        return;
+    s->next_double = r->doubles;
+    s->double_link = &r->doubles;
+    if (s->next_double)
+        s->next_double->double_link = &s->next_double;
+    r->doubles = s;
+}
+
+static void forget_double(sn_storage *s) {
+    if (!s->double_link)
+        return;
+    *s->double_link = s->next_double;
+    if (s->next_double)
+        s->next_double->double_link = s->double_link;
+    s->double_link = NULL;
+}
+
+/* --- giving back ------------------------------------------------------------------------------ */
+static void release_foreign(snug_recorder *r, sn_storage *s) {
+    if (s->release)
+        s->release(s->ctx);
+    if (s->claimed)
+        sn_unclaim(r->engine, SN_MEM_TENSORS, s->bytes);
+    s->foreign = s->claimed = false;
+    s->release = NULL;
+}
+
+void sn_storage_leave_host(snug_recorder *r, sn_storage *s) {
+    forget_double(s);
+    if (s->foreign)
+        release_foreign(r, s);
+    else if (s->taken)
+        sn_pool_give(r->engine, s->data, s->taken);
+    else if (s->data)
+        sn_free(r->engine, s->category, s->data, s->bytes);
+    s->data = NULL;
+    s->taken = 0;
+}
+
+void sn_storage_leave_card(snug_recorder *r, sn_storage *s) {
+    forget_double(s);
+    if (!s->there)
+        return;
+    *card_sum_of(r, s) -= s->bytes;
+    sn_gpu_pool_give(r->card, s->there);
+    s->there = NULL;
+}
+
+/* --- moving ----------------------------------------------------------------------------------- */
+/* Arenas of plans that are not running may lie in the way. */
+snug_status sn_card_take(snug_recorder *r, const char *what, size_t bytes, sn_gpu_block **out,
+                         snug_error *err) {
+    const snug_status status = sn_gpu_pool_take(r->card, what, bytes, out, err);
+    if (status != SNUG_E_BUDGET)
+        return status;
+    sn_executor_forget(r->there);
+    return sn_gpu_pool_take(r->card, what, bytes, out, err);
+}
+
+static size_t card_bytes(const snug_recorder *r) {
+    sn_gpu_pool_info pool;
+    sn_gpu_pool_tell(r->card, &pool);
+    return pool.used_bytes + sn_executor_arena(r->there, SN_MEM_FIRST_ARENA).bytes;
+}
+
+void sn_card_note_peak(snug_recorder *r) {
+    const size_t now = card_bytes(r);
+    r->card_peak_bytes = now > r->card_peak_bytes ? now : r->card_peak_bytes;
+}
+
+snug_status sn_storage_take_card(snug_recorder *r, sn_storage *s, snug_error *err) {
+    const char *what = s->category == SN_MEM_TENSORS ? "a tensor" : "a variable";
+    SNUG_TRY(sn_card_take(r, what, s->bytes, &s->there, err));
+    *card_sum_of(r, s) += s->bytes;
+    sn_storage_count(r, s);
+    return SNUG_OK;
+}
+
+snug_status sn_storage_to_card(snug_recorder *r, sn_storage *s, snug_error *err) {
+    if (s->there)
+        return SNUG_OK;
+    SNUG_TRY(sn_storage_take_card(r, s, err));
+    const snug_status status =
+        sn_gpu_send(r->card, SN_GPU_TO, s->there->data, s->data, s->bytes, err);
+    if (status != SNUG_OK)
+        sn_storage_leave_card(r, s);
+    else if (s->bytes > BOTH_BYTES && s->pins == 0)
+        sn_storage_leave_host(r, s);
+    else
+        note_double(r, s);
+    return status;
+}
+
+snug_status sn_storage_to_host(snug_recorder *r, sn_storage *s, snug_error *err) {
+    if (s->data)
+        return SNUG_OK;
+    SNUG_TRY(sn_alloc(r->engine, s->category, s->bytes, &s->data, err));
+    const snug_status status =
+        sn_gpu_move(r->card, SN_GPU_FROM, s->data, s->there->data, s->bytes, err);
+    if (status != SNUG_OK)
+        sn_storage_leave_host(r, s);
+    else
+        note_double(r, s);
+    return status;
+}
+
+bool sn_card_drop_doubles(snug_recorder *r, bool (*keeps)(const void *ctx, const sn_storage *s),
+                          const void *ctx) {
+    bool any = false;
+    for (sn_storage *s = r->doubles, *next; s; s = next) {
+        next = s->next_double;
+        if (keeps(ctx, s))
+            continue;
+        sn_storage_leave_card(r, s);
+        any = true;
+    }
+    return any;
+}
+
+/* --- ahead ------------------------------------------------------------------------------------ */
+/* Arenas stay: a run is in them. */
+static void bring_beside(snug_recorder *r, sn_storage *s) {
+    size_t left;
+    if (s->there || !s->data || sn_gpu_room(r->card, &left, NULL) != SNUG_OK ||
+        s->bytes > left / 2 ||
+        sn_gpu_pool_take(r->card, "a tensor", s->bytes, &s->there, NULL) != SNUG_OK)
+        return;
+    *card_sum_of(r, s) += s->bytes;
+    sn_storage_count(r, s);
+    if (sn_gpu_send_beside(r->card, s->there->data, s->data, s->bytes, NULL) != SNUG_OK)
+        sn_storage_leave_card(r, s);
+    else
+        note_double(r, s);
+    sn_card_note_peak(r);
+}
+
+/* Nobody else uses the recorder while a plan runs. */
+void sn_card_bring_ahead(void *ctx) {
+    snug_recorder *r = ctx;
+    for (uint32_t i = 0; i < r->n_ahead; i++)
+        bring_beside(r, r->ahead[i]);
+}
+
+void sn_card_end_ahead(snug_recorder *r, bool went_well) {
+    for (uint32_t i = 0; i < r->n_ahead; i++) {
+        sn_storage *s = r->ahead[i];
+        if (!went_well && s->data)
+            sn_storage_leave_card(r, s);
+        if (s->there && s->data && s->pins == 0)
+            sn_storage_leave_host(r, s);
+        sn_storage_drop(r, s);
+    }
+    r->n_ahead = 0;
+}
+
+void snug_tensor_bring(snug_tensor *t) {
+    if (!t)
+        return;
+    snug_recorder *r = t->r;
+    if (!r || !r->card || r->on_host || t->state != SN_READY || t->storage->there ||
+        t->storage->bytes < AHEAD_BYTES || r->n_ahead == SN_N_AHEAD)
+        return;
+    sn_storage_hold(t->storage);
+    r->ahead[r->n_ahead++] = t->storage;
+}
+
+void sn_storage_unpin(snug_recorder *r, sn_storage *s) {
+    if (--s->pins == 0 && s->there && s->bytes > BOTH_BYTES)
+        sn_storage_leave_host(r, s);
+}
+
+void sn_storage_wrote(snug_recorder *r, sn_storage *s, bool on_card) {
+    if (on_card && s->there && s->data)
+        sn_storage_leave_host(r, s);
+    if (!on_card && s->data)
+        sn_storage_leave_card(r, s);
+}
+
+snug_status sn_storage_read(snug_recorder *r, const sn_storage *s, size_t offset, void *to,
+                            size_t bytes, snug_error *err) {
+    if (bytes == 0)
+        return SNUG_OK;
+    if (!s->data)
+        return sn_gpu_move(r->card, SN_GPU_FROM, to, s->there->data + offset, bytes, err);
+    memcpy(to, (const char *)s->data + offset, bytes);
+    return SNUG_OK;
+}
+
+/* --- what the caller asks --------------------------------------------------------------------- */
+void snug_recorder_place(snug_recorder *r, int on_host) {
+    if (!r)
+        return;
+    r->on_host = on_host != 0 && r->card;
+}
+
+int snug_recorder_is_on_host(const snug_recorder *r) {
+    if (!r)
+        return 0;
+    return !r->card || r->on_host;
+}
+
+int snug_tensor_is_on_host(const snug_tensor *t) {
+    if (!t)
+        return 0;
+    return !t->r->card || t->on_host;
+}
+
+int snug_variable_is_on_host(const snug_variable *v) {
+    if (!v)
+        return 0;
+    return !v->r->card || v->on_host;
+}
+
+void snug_recorder_tell_device(const snug_recorder *r, snug_recorder_device *out) {
+    if (!(r && out))
+        return;
+    sn_gpu_pool_info pool;
+    *out = (snug_recorder_device){.tensor_bytes = r->card_tensor_bytes,
+                                  .variable_bytes = r->card_variable_bytes};
+    if (!r->card)
+        return;
+    sn_gpu_pool_tell(r->card, &pool);
+    out->arena_bytes = sn_executor_arena(r->there, SN_MEM_FIRST_ARENA).bytes;
+    out->pool_bytes = pool.chunk_bytes;
+    out->pool_free_bytes = pool.chunk_bytes - pool.used_bytes;
+    out->pool_largest_free = pool.largest_free_bytes;
+    out->bytes = card_bytes(r);
+    out->peak_bytes = r->card_peak_bytes > out->bytes ? r->card_peak_bytes : out->bytes;
+}
+
+void snug_recorder_reset_peak(snug_recorder *r) {
+    if (!r)
+        return;
+    r->card_peak_bytes = r->card ? card_bytes(r) : 0;
+}
