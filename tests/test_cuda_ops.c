@@ -147,7 +147,8 @@ static void check_reference(sn_subject *s) {
 /* Whether the cuda column says more than `host`. */
 static bool names_family(sn_op op) {
     static const char *const names[SN_N_OPS] = {
-#define SNUG_OP(name, in, attrs, shape, grad, reads, inplace, axes, effect, acc, cpu, cuda, cases) \
+#define SNUG_OP(name, in, attrs, shape, grad, reads, inplace, axes, effect, acc, build, fuses,     \
+                flops, speed, cpu, cuda, cases)                                                    \
     [SN_OP_##name] = #cuda,
 #include "op/ops.def"
 #undef SNUG_OP

@@ -9,8 +9,8 @@ import tempfile
 import unittest
 
 SOURCE, BUILD = os.path.abspath(sys.argv.pop(1)), os.path.abspath(sys.argv.pop(1))
-ROW = "SNUG_OP(frobnicate, 1, none, {shape}, {gradient}, NOTHING, NEVER, {axes}, PURE, NO, {cpu}, host, {cases})\n"
-WHOLE = {"shape": "same", "gradient": "identity", "axes": "elementwise", "cpu": "identity", "cases": "unary"}
+ROW = "SNUG_OP(frobnicate, 1, none, {shape}, {gradient}, NOTHING, NEVER, {axes}, PURE, NO, {build}, {fuses}, {flops}, {speed}, {cpu}, host, {cases})\n"
+WHOLE = {"shape": "same", "gradient": "identity", "axes": "elementwise", "build": "OWN", "fuses": "none", "flops": "element", "speed": "LOOP(1)", "cpu": "identity", "cases": "unary"}
 
 
 class Rooms(unittest.TestCase):
@@ -79,7 +79,7 @@ class Rows(unittest.TestCase):
             with open(os.path.join(root, "src", "op", "ops.def"), "a") as f:
                 f.write(ROW.format(**{**WHOLE, **missing}))
             objects = []
-            for source, flags in (("src/op/table.c", []), ("src/graph/gradient.c", []), ("src/kernels/cpu/families.c", ["-DSN_ISA=base"]),
+            for source, flags in (("src/op/table.c", []), ("src/graph/gradient.c", []), ("src/kernels/cpu/families.c", ["-DSN_ISA=base"]), ("src/kernels/cpu/speed.c", []),
                                   ("tests/support/cases.c", [])):
                 at = os.path.join(root if source.startswith("src") else SOURCE, source)
                 out = os.path.join(root, os.path.basename(source) + ".o")

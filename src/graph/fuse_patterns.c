@@ -72,15 +72,6 @@ static bool fuse_bias(sn_fuser *f, uint32_t n) {
     return false;
 }
 
-static const struct {
-    sn_op op;
-    sn_act act;
-} activations[] = {{SN_OP_relu, SN_ACT_relu},
-                   {SN_OP_relu_max, SN_ACT_relu6},
-                   {SN_OP_tanh, SN_ACT_tanh},
-                   {SN_OP_sigmoid, SN_ACT_sigmoid},
-                   {SN_OP_silu, SN_ACT_silu}};
-
 /* A cap that is not a constant 6 stays an operator. */
 static bool is_cap_of_six(const sn_fuser *f, const sn_node_info *node) {
     const sn_param_info *p = sn_graph_param_at(f->g, (sn_param){(uint32_t)node->attrs.value.value});
@@ -88,18 +79,15 @@ static bool is_cap_of_six(const sn_fuser *f, const sn_node_info *node) {
 }
 
 static bool fuse_activation(sn_fuser *f, uint32_t n) {
-    for (size_t i = 0; i < sizeof activations / sizeof activations[0]; i++) {
-        if (f->records[n].node.op != activations[i].op)
-            continue;
-        sn_record *r = open_product(f, f->records[n].in[0]);
-        const bool capped = activations[i].act == SN_ACT_relu6;
-        if (!r || (capped && !is_cap_of_six(f, &f->records[n].node)))
-            return false;
-        *act_of(&r->node) = activations[i].act;
-        absorb_into(f, r, n);
-        return true;
-    }
-    return false;
+    const sn_act act = sn_ops[f->records[n].node.op].fuses;
+    if (act == SN_ACT_none || (act == SN_ACT_relu6 && !is_cap_of_six(f, &f->records[n].node)))
+        return false;
+    sn_record *r = open_product(f, f->records[n].in[0]);
+    if (!r)
+        return false;
+    *act_of(&r->node) = act;
+    absorb_into(f, r, n);
+    return true;
 }
 
 /* --- batch normalisation after a convolution -------------------------------------------------- */

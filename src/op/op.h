@@ -170,6 +170,8 @@ typedef struct {
     void (*axes)(const sn_opdesc *d, sn_ways *ways); /* types known */
     sn_effect effect;
     bool accumulates;
+    sn_act fuses;                        /* the activation that it is in a product before it */
+    double (*flops)(const sn_opdesc *d); /* by sn_op_flops */
 } sn_op_row;
 
 extern const sn_op_row sn_ops[SN_N_OPS];

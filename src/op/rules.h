@@ -9,9 +9,11 @@
 
 #include "op/op.h"
 
-#define SNUG_OP(name, n, attrs, shape, grad, reads, inplace, axes, effect, acc, cpu, cuda, cases)  \
+#define SNUG_OP(name, n, attrs, shape, grad, reads, inplace, axes, effect, acc, build, fuses,      \
+                flops, ...)                                                                        \
     snug_status sn_shape_##shape(sn_opdesc *d, snug_error *err);                                   \
-    void sn_axes_##axes(const sn_opdesc *d, sn_ways *ways);
+    void sn_axes_##axes(const sn_opdesc *d, sn_ways *ways);                                        \
+    double sn_flops_##flops(const sn_opdesc *d);
 #include "op/ops.def"
 #undef SNUG_OP
 

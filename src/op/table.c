@@ -24,8 +24,8 @@
 #define YES                           true
 
 const sn_op_row sn_ops[SN_N_OPS] = {
-#define SNUG_OP(op_name, n, family, shape_rule, grad, read, in_place, axis_rule, eff, acc, cpu,    \
-                cuda, cases)                                                                       \
+#define SNUG_OP(op_name, n, family, shape_rule, grad, read, in_place, axis_rule, eff, acc, build,  \
+                act, flops_rule, ...)                                                              \
     [SN_OP_##op_name] = {.name = #op_name,                                                         \
                          ARITY(n),                                                                 \
                          .attrs = &sn_family_##family,                                             \
@@ -34,7 +34,9 @@ const sn_op_row sn_ops[SN_N_OPS] = {
                          .inplace = SN_INPLACE_##in_place,                                         \
                          .axes = sn_axes_##axis_rule,                                              \
                          .effect = SN_##eff,                                                       \
-                         .accumulates = acc},
+                         .accumulates = acc,                                                       \
+                         .fuses = SN_ACT_##act,                                                    \
+                         .flops = sn_flops_##flops_rule},
 #include "op/ops.def"
 #undef SNUG_OP
 };

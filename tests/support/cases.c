@@ -452,12 +452,14 @@ SET(ftrl, EACH_PLAIN(FTRL),
 SET(weight_decay, EACH_PLAIN(WEIGHT_DECAY))
 
 /* --- the column ------------------------------------------------------------------------------- */
-#define SNUG_OP(name, in, attrs, shape, grad, reads, inplace, axes, effect, acc, cpu, cuda, cases) \
+#define SNUG_OP(name, in, attrs, shape, grad, reads, inplace, axes, effect, acc, build, fuses,     \
+                flops, speed, cpu, cuda, cases)                                                    \
     extern const sn_case_set sn_cases_##cases;
 #include "op/ops.def"
 #undef SNUG_OP
 const sn_case_set *const sn_case_sets[SN_N_OPS] = {
-#define SNUG_OP(name, in, attrs, shape, grad, reads, inplace, axes, effect, acc, cpu, cuda, cases) \
+#define SNUG_OP(name, in, attrs, shape, grad, reads, inplace, axes, effect, acc, build, fuses,     \
+                flops, speed, cpu, cuda, cases)                                                    \
     [SN_OP_##name] = &sn_cases_##cases,
 #include "op/ops.def"
 #undef SNUG_OP

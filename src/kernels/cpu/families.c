@@ -3,7 +3,8 @@
 #include "kernels/cpu/cpu.h"
 #include "kernels/cpu/isa.h"
 
-#define SNUG_OP(name, in, attrs, shape, grad, reads, inplace, axes, effect, acc, cpu, cuda, cases) \
+#define SNUG_OP(name, in, attrs, shape, grad, reads, inplace, axes, effect, acc, build, fuses,     \
+                flops, speed, cpu, cuda, cases)                                                    \
     extern const sn_cpu_family SN_CPU(cpu);
 #include "op/ops.def"
 #undef SNUG_OP
@@ -11,7 +12,8 @@
 extern const sn_cpu_family *const SN_CPU(families)[SN_N_OPS];
 
 const sn_cpu_family *const SN_CPU(families)[SN_N_OPS] = {
-#define SNUG_OP(name, in, attrs, shape, grad, reads, inplace, axes, effect, acc, cpu, cuda, cases) \
+#define SNUG_OP(name, in, attrs, shape, grad, reads, inplace, axes, effect, acc, build, fuses,     \
+                flops, speed, cpu, cuda, cases)                                                    \
     &SN_CPU(cpu),
 #include "op/ops.def"
 #undef SNUG_OP

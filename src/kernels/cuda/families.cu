@@ -2,7 +2,8 @@
  * link; `host` rows have none. */
 #include "kernels/cuda/own.h"
 
-#define SNUG_OP(name, in, attrs, shape, grad, reads, inplace, axes, effect, acc, cpu, cuda, cases) \
+#define SNUG_OP(name, in, attrs, shape, grad, reads, inplace, axes, effect, acc, build, fuses,     \
+                flops, speed, cpu, cuda, cases)                                                    \
     extern const sn_cuda_family sn_cuda_##cuda;
 #include "op/ops.def"
 #undef SNUG_OP
@@ -10,7 +11,8 @@
 const sn_cuda_family sn_cuda_host = {NULL, NULL, NULL, NULL, NULL};
 
 static const sn_cuda_family *const families[SN_N_OPS] = {
-#define SNUG_OP(name, in, attrs, shape, grad, reads, inplace, axes, effect, acc, cpu, cuda, cases) \
+#define SNUG_OP(name, in, attrs, shape, grad, reads, inplace, axes, effect, acc, build, fuses,     \
+                flops, speed, cpu, cuda, cases)                                                    \
     &sn_cuda_##cuda,
 #include "op/ops.def"
 #undef SNUG_OP
