@@ -45,7 +45,8 @@ static void *take(size_t n, size_t bytes) {
 static int read_head(FILE *f, program *pr, edges *e) {
     unsigned long long fixed;
     long long loss;
-    if (fscanf(f, "%u %u %llu %lld", &pr->problem.n, &e->n, &fixed, &loss) != 4 || pr->problem.n > 10000000 || e->n > 100000000)
+    if (fscanf(f, "%u %u %llu %lld", &pr->problem.n, &e->n, &fixed, &loss) != 4 ||
+        pr->problem.n > 10000000 || e->n > 100000000)
         return 0;
     pr->problem.fixed_bytes = (size_t)fixed;
     return 1;
@@ -141,13 +142,16 @@ static int read_program(const char *path, program *pr) {
     }
     const int ok = read_head(f, pr, &e) && read_rest(f, pr, &e);
     if (!ok)
-        fprintf(stderr, "%s: want N E fixed loss, N lines `bytes cost`, E lines `u v` without a cycle\n", path);
+        fprintf(stderr,
+                "%s: want N E fixed loss, N lines `bytes cost`, E lines `u v` without a cycle\n",
+                path);
     fclose(f);
     return ok;
 }
 
 /* --- the rules, replayed ---------------------------------------------------------------------- */
-static const char *check_event(const program *pr, const sn_remat_event *ev, char *resident, size_t *used) {
+static const char *check_event(const program *pr, const sn_remat_event *ev, char *resident,
+                               size_t *used) {
     const sn_remat_op *o = &pr->ops[ev->op];
     if (ev->frees) {
         if (!resident[ev->op])
@@ -188,7 +192,8 @@ static int check(const program *pr, const sn_remat_result *r, size_t budget) {
         wrong = "costs something else";
     free(resident);
     free(seen);
-    fprintf(stderr, wrong ? "check: event %u %s\n" : "check: %u events, legal%s\n", at, wrong ? wrong : "");
+    fprintf(stderr, wrong ? "check: event %u %s\n" : "check: %u events, legal%s\n", at,
+            wrong ? wrong : "");
     return !wrong;
 }
 
@@ -199,20 +204,22 @@ static void print_result(const program *pr, const sn_remat_result *r, double sec
         base += pr->ops[i].cost;
     for (uint32_t i = 0; i < r->n_events; i++)
         printf("%s %u\n", r->events[i].frees ? "free" : "compute", pr->name[r->events[i].op]);
-    fprintf(stderr, "overhead %.4f %%, peak %.4f GiB, %u events, %.2f s\n", base > 0 ? 100 * (r->cost / base - 1) : 0,
-            (double)r->peak / GIB, r->n_events, seconds);
+    fprintf(stderr, "overhead %.4f %%, peak %.4f GiB, %u events, %.2f s\n",
+            base > 0 ? 100 * (r->cost / base - 1) : 0, (double)r->peak / GIB, r->n_events, seconds);
 }
 
 static int run(const program *pr, const options *o) {
     const size_t budget = (size_t)(o->budget * GIB);
-    const sn_remat_limits limits = {.budget = budget, .work = (uint64_t)(o->seconds * (double)SN_REMAT_WORK_SECOND)};
+    const sn_remat_limits limits = {.budget = budget,
+                                    .work = (uint64_t)(o->seconds * (double)SN_REMAT_WORK_SECOND)};
     sn_remat_result r;
     snug_engine *e = NULL;
     sn_zone *z = NULL;
     snug_error err;
     int code = 0;
     const clock_t start = clock();
-    if (snug_engine_create(NULL, &e, &err) != SNUG_OK || sn_zone_create(e, SN_MEM_PLAN, &z, &err) != SNUG_OK ||
+    if (snug_engine_create(NULL, &e, &err) != SNUG_OK ||
+        sn_zone_create(e, SN_MEM_PLAN, &z, &err) != SNUG_OK ||
         sn_remat(z, &pr->problem, &limits, &r, &err) != SNUG_OK) {
         fprintf(stderr, "%s\n", err.text);
         code = 1;
@@ -220,7 +227,8 @@ static int run(const program *pr, const options *o) {
         print_result(pr, &r, (double)(clock() - start) / CLOCKS_PER_SEC);
         code = !o->check || check(pr, &r, budget) ? 0 : 1;
     } else {
-        fprintf(stderr, "needs %.4f GiB; below %.4f GiB nothing can do\n", (double)r.floor / GIB, (double)r.bound / GIB);
+        fprintf(stderr, "needs %.4f GiB; below %.4f GiB nothing can do\n", (double)r.floor / GIB,
+                (double)r.bound / GIB);
         code = 3;
     }
     sn_zone_destroy(z);

@@ -149,7 +149,8 @@ static void test_activations_along_an_axis(void **state) {
 
 static void test_unknown_activations_are_refused_by_name(void **state) {
     static const char *const rows[][2] = {
-        {"rilu", "activation 'rilu' is not known; did you mean relu? There are linear, relu, relu6"},
+        {"rilu",
+         "activation 'rilu' is not known; did you mean relu? There are linear, relu, relu6"},
         {"elu:beta=1", "'elu' has no setting 'beta'; there is alpha"},
         {"tanh:alpha=1", "'tanh' has no setting 'alpha'; there is none"},
         {"elu:alpha=much", "neither true nor false"},

@@ -37,7 +37,8 @@ static double noise(uint64_t key, uint64_t i) {
 /* Scales that keep signals alive from the first layer to the last. */
 static void fill_weight(const char *name, const snug_view *v) {
     const char *slash = strrchr(name, '/'), *last = slash ? slash + 1 : name;
-    const bool spread = strcmp(last, "gamma") == 0 || strcmp(last, "moving_variance") == 0 || strcmp(last, "variance") == 0;
+    const bool spread = strcmp(last, "gamma") == 0 || strcmp(last, "moving_variance") == 0 ||
+                        strcmp(last, "variance") == 0;
     const snug_type *t = &v->type;
     const uint64_t key = name_key(name);
     double fan_in = 1;
@@ -114,7 +115,8 @@ static void predicts_as_keras(void **state) {
     assert_true(most > 1e-2f);
     for (int i = 0; i < CLASSES; i++)
         if (!(fabsf(have[i] - want[i]) <= 2e-4f * most))
-            fail_msg("%s: output %d is %g, Keras has %g", name, i, (double)have[i], (double)want[i]);
+            fail_msg("%s: output %d is %g, Keras has %g", name, i, (double)have[i],
+                     (double)want[i]);
     expect_ok(snug_model_plan(m, &(snug_plan_request){.batch = 2, .train = 1}, &info, &err), &err);
     assert_true(info.arena_bytes > 0 && info.n_nodes > 500);
     snug_model_destroy(m);

@@ -57,14 +57,15 @@ static double tolerance(const golden *g, int64_t step) {
     return g->f64 ? 1e-9 : step < 3 ? 1e-5 : 1e-3;
 }
 
-static void compare(const golden *g, const char *what, const double *have, const double *want, int64_t n, double tol) {
+static void compare(const golden *g, const char *what, const double *have, const double *want,
+                    int64_t n, double tol) {
     double scale = 1e-3;
     for (int64_t i = 0; i < n; i++)
         scale = fmax(scale, fabs(want[i]));
     for (int64_t i = 0; i < n; i++)
         if (!(fabs(have[i] - want[i]) <= tol * scale))
-            fail_msg("%s: %s[%lld] is %.12g, Keras has %.12g (tolerance %.1e of %.3g)", g->name, what, (long long)i,
-                     have[i], want[i], tol, scale);
+            fail_msg("%s: %s[%lld] is %.12g, Keras has %.12g (tolerance %.1e of %.3g)", g->name,
+                     what, (long long)i, have[i], want[i], tol, scale);
 }
 
 static double *as_double(const snug_view *v) {
@@ -113,7 +114,9 @@ static snug_feed *rows_of(golden *g, const snug_view *v, int64_t first, int64_t 
     snug_type type = v->type;
     const size_t row = v->type.dims[0] ? v->bytes / (size_t)v->type.dims[0] : 0;
     type.dims[0] = n;
-    expect_ok(snug_feed_from_memory(g->engine, &type, (char *)v->data + row * (size_t)first, NULL, NULL, &feed, &err), &err);
+    expect_ok(snug_feed_from_memory(g->engine, &type, (char *)v->data + row * (size_t)first, NULL,
+                                    NULL, &feed, &err),
+              &err);
     return feed;
 }
 
@@ -165,8 +168,9 @@ static void load_class_weight(golden *g, all_data *d) {
         return;
     snug_view v = load(g, "class_weight");
     for (int64_t i = 0; i < v.type.dims[0]; i++)
-        n += (size_t)snprintf(d->class_weight + n, sizeof d->class_weight - n, "%s%g=%.17g", i ? "," : "",
-                              ((double *)v.data)[2 * i], ((double *)v.data)[2 * i + 1]);
+        n += (size_t)snprintf(d->class_weight + n, sizeof d->class_weight - n, "%s%g=%.17g",
+                              i ? "," : "", ((double *)v.data)[2 * i],
+                              ((double *)v.data)[2 * i + 1]);
     free(v.data);
 }
 
@@ -222,7 +226,8 @@ typedef struct {
     int64_t n[MAX_ENDS];
 } collected;
 
-static snug_status collect(void *ctx, int output, int64_t first_row, const snug_view *view, snug_error *err) {
+static snug_status collect(void *ctx, int output, int64_t first_row, const snug_view *view,
+                           snug_error *err) {
     collected *c = ctx;
     (void)err;
     (void)first_row;
@@ -269,7 +274,8 @@ static void check_evaluation(golden *g, const all_data *d, double tol) {
         snug_view want = load(g, full);
         if (!named)
             assert_int_equal(n, want.type.dims[0]);
-        compare(g, full, values + i, (double *)want.data + (named ? 0 : i), 1, tol < 1e-6 ? 1e-6 : tol);
+        compare(g, full, values + i, (double *)want.data + (named ? 0 : i), 1,
+                tol < 1e-6 ? 1e-6 : tol);
         free(want.data);
     }
     free_feeds(&f);
@@ -332,7 +338,8 @@ int main(int argc, char **argv) {
         if (is_wanted(names[i]->d_name, argc - 1, argv + 1))
             tests[n_tests++] =
                 (struct CMUnitTest){names[i]->d_name, follows_keras, NULL, NULL, names[i]->d_name};
-    const int failed = n_tests > 0 ? _cmocka_run_group_tests("golden", tests, n_tests, NULL, NULL) : 1;
+    const int failed =
+        n_tests > 0 ? _cmocka_run_group_tests("golden", tests, n_tests, NULL, NULL) : 1;
     for (int i = 0; i < n; i++)
         free(names[i]);
     free(names);

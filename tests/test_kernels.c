@@ -484,7 +484,8 @@ static void test_sum_bits_depend_on_the_extent_alone(void **state) {
             assert_memory_equal((float *)columns.out[0].data + k, one.out[0].data, sizeof(float));
             assert_memory_equal((float *)apart.out[0].data + k, one.out[0].data, sizeof(float));
         }
-        sn_kernel_close(&one), sn_kernel_close(&rows), sn_kernel_close(&columns), sn_kernel_close(&apart);
+        sn_kernel_close(&one), sn_kernel_close(&rows), sn_kernel_close(&columns),
+            sn_kernel_close(&apart);
     }
 }
 

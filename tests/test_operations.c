@@ -23,8 +23,8 @@ typedef struct {
     ",{\"class_name\":\"" class_name "\",\"module\":\"" module "\",\"name\":\"" name               \
     "\",\"config\":{\"name\":\"" name "\"" config "},\"inbound_nodes\":[" nodes "]}"
 #define TENSOR(name)                                                                               \
-    "{\"class_name\":\"__keras_tensor__\",\"config\":{\"shape\":[null,3],\"keras_history\":[\"" name \
-    "\",0,0]}}"
+    "{\"class_name\":\"__keras_tensor__\",\"config\":{\"shape\":[null,3],\"keras_history\":["      \
+    "\"" name "\",0,0]}}"
 #define OPERATION(class_name, config, args)                                                        \
     LAYER(class_name, "keras.src.ops.numpy", "t", config, "{\"args\":[" args "],\"kwargs\":{}}")
 #define ON_X(class_name, config) OPERATION(class_name, config, TENSOR("x"))
@@ -39,12 +39,13 @@ static snug_status load(snug_engine *e, const char *layers, sn_network **n, snug
     char text[4000], path[256];
     sn_test_dir d;
     sn_keras_compile c;
-    snprintf(text, sizeof text,
-             "{\"class_name\":\"Functional\",\"config\":{\"name\":\"m\",\"layers\":[{\"class_name\":"
-             "\"InputLayer\",\"name\":\"x\",\"config\":{\"name\":\"x\",\"batch_shape\":[null,3]},"
-             "\"inbound_nodes\":[]}%s],\"input_layers\":[[\"x\",0,0]],\"output_layers\":[[\"t\",0,0]"
-             "]}}",
-             layers);
+    snprintf(
+        text, sizeof text,
+        "{\"class_name\":\"Functional\",\"config\":{\"name\":\"m\",\"layers\":[{\"class_name\":"
+        "\"InputLayer\",\"name\":\"x\",\"config\":{\"name\":\"x\",\"batch_shape\":[null,3]},"
+        "\"inbound_nodes\":[]}%s],\"input_layers\":[[\"x\",0,0]],\"output_layers\":[[\"t\",0,0]"
+        "]}}",
+        layers);
     sn_test_dir_begin(&d);
     sn_test_write_file(sn_test_path(&d, "m.json", path), text, strlen(text));
     const snug_status status = sn_keras_load(e, path, n, &c, err);
@@ -66,9 +67,9 @@ static void gives(void **state) {
     expect_ok(sn_graph_input(g, "x", &t, &x, &err), &err);
     expect_ok(sn_network_build(n, g, &x, false, &result, &err), &err);
     sn_builder b = sn_builder_on(g);
-    expect_ok(
-        sn_graph_output(g, "y", sn_build_cast(&b, sn_build_identity(&b, result.y[0]), SNUG_F32), &err),
-        &err);
+    expect_ok(sn_graph_output(
+                  g, "y", sn_build_cast(&b, sn_build_identity(&b, result.y[0]), SNUG_F32), &err),
+              &err);
     sn_test_arrays in = sn_test_inputs(g, 0, 1);
     memcpy(in.data[0], r->x, sizeof r->x);
     sn_test_arrays out = sn_test_eval(e, g, &in);
@@ -94,8 +95,8 @@ static void refuses(void **state) {
     sn_test_engine_end(e);
 }
 
-#define BIG 3.4028234663852886e38
-#define GIVES(name, ...)   row_test("gives_" name, gives, (&(row){__VA_ARGS__}))
+#define BIG              3.4028234663852886e38
+#define GIVES(name, ...) row_test("gives_" name, gives, (&(row){__VA_ARGS__}))
 #define REFUSES(name, layers, piece)                                                               \
     row_test("refuses_" name, refuses, (&(row){layers, {0}, 0, {0}, piece}))
 
@@ -114,8 +115,7 @@ static const struct CMUnitTest tests[] = {
     GIVES("counts", ON_X("CountNonzero", ",\"axis\":1"), {0, -2, 3}, 1, {2}, NULL),
     GIVES("cube_roots", ON_X("Cbrt", ""), {-8, 0, 27}, 3, {-2, 0, 3}, NULL),
     GIVES("closeness_of_nan",
-          OPERATION("Isclose", ",\"equal_nan\":true",
-                    TENSOR("x") "," TENSOR("x") ",0.1,0.01"),
+          OPERATION("Isclose", ",\"equal_nan\":true", TENSOR("x") "," TENSOR("x") ",0.1,0.01"),
           {NAN, 1, INFINITY}, 3, {1, 1, 0}, NULL),
     GIVES("product_transposed_left",
           COLUMN ",{\"class_name\":\"TFOpLambda\",\"name\":\"t\",\"config\":{\"name\":\"t\","

@@ -20,7 +20,8 @@ static void expect_tight(snug_model *m, const char *name) {
         for (int train = 0; train < 2; train++) {
             snug_model_plan_info info;
             snug_error err;
-            expect_ok(snug_model_plan(m, &(snug_plan_request){.batch = planned[b], .train = train}, &info, &err),
+            expect_ok(snug_model_plan(m, &(snug_plan_request){.batch = planned[b], .train = train},
+                                      &info, &err),
                       &err);
             const size_t slack = info.lower_bound_bytes / 100;
             if (info.arena_bytes > info.lower_bound_bytes + (slack > PAGE ? slack : PAGE))

@@ -12,13 +12,13 @@
 typedef snug_status (*report_fn)(snug_model *m, const snug_writer *w, snug_error *err);
 
 static snug_status plan_text(snug_model *m, const snug_writer *w, snug_error *err) {
-    return snug_report_plan(m, &(snug_plan_request){.batch = 4, .train = 1}, SNUG_REPORT_COLOR | SNUG_REPORT_STEPS, w,
-                            err);
+    return snug_report_plan(m, &(snug_plan_request){.batch = 4, .train = 1},
+                            SNUG_REPORT_COLOR | SNUG_REPORT_STEPS, w, err);
 }
 
 static snug_status plan_json(snug_model *m, const snug_writer *w, snug_error *err) {
-    return snug_report_plan(m, &(snug_plan_request){.batch = 4, .train = 1}, SNUG_REPORT_JSON | SNUG_REPORT_STEPS, w,
-                            err);
+    return snug_report_plan(m, &(snug_plan_request){.batch = 4, .train = 1},
+                            SNUG_REPORT_JSON | SNUG_REPORT_STEPS, w, err);
 }
 
 static snug_status summary_text(snug_model *m, const snug_writer *w, snug_error *err) {

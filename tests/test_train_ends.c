@@ -11,7 +11,7 @@
 
 #define ENDS                                                                                       \
     SNUG_TEST_DATA                                                                                 \
-        "/golden/io_list_f32/model.json" /* a [12], b [5, 4] -> first [3], second 4 classes */
+    "/golden/io_list_f32/model.json" /* a [12], b [5, 4] -> first [3], second 4 classes */
 #define MASKED SNUG_TEST_DATA "/golden/mask_loss_f32/model.json"
 enum { ROWS = 20 };
 

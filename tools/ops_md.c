@@ -12,7 +12,8 @@ typedef struct {
 } text_row;
 
 static const text_row rows[SN_N_OPS] = {
-#define SNUG_OP(name, n, attrs, shape, grad, read, in_place, axis_rule, eff, acc, build, fuses, flops, speed, cpu, cuda, cases) \
+#define SNUG_OP(name, n, attrs, shape, grad, read, in_place, axis_rule, eff, acc, build, fuses,    \
+                flops, speed, cpu, cuda, cases)                                                    \
     [SN_OP_##name] = {#grad, #in_place, #axis_rule, #eff},
 #include "op/ops.def"
 #undef SNUG_OP
@@ -126,8 +127,9 @@ static void print_row(int op) {
     printf("| %s", row->name);
     print_inputs(row);
     print_attributes(row->attrs);
-    printf(" | %s | ",
-           has_no_gradient(op) ? "none" : strcmp(rows[op].gradient, "zero") == 0 ? "zero" : "yes");
+    printf(" | %s | ", has_no_gradient(op)                      ? "none"
+                       : strcmp(rows[op].gradient, "zero") == 0 ? "zero"
+                                                                : "yes");
     print_reads(row->reads);
     printf(" | ");
     print_lower(rows[op].inplace);
@@ -139,22 +141,30 @@ static void print_row(int op) {
 static const char intro[] =
     "# Operators\n"
     "\n"
-    "Made from `src/op/ops.def` by `ops_md` (`./build/ops_md > docs/ops.md`); a test compares the two. Do not edit.\n"
+    "Made from `src/op/ops.def` by `ops_md` (`./build/ops_md > docs/ops.md`); a test compares the "
+    "two. Do not edit.\n"
     "\n"
     "- **inputs**: how many.\n"
-    "- **attributes**: `structure` is part of the plan; *parameters* are numbered slots bound at each run.\n"
-    "- **gradient**: yes; zero (the operator is constant almost everywhere); none (reasons below).\n"
+    "- **attributes**: `structure` is part of the plan; *parameters* are numbered slots bound at "
+    "each run.\n"
+    "- **gradient**: yes; zero (the operator is constant almost everywhere); none (reasons "
+    "below).\n"
     "- **reads**: the inputs and outputs the gradient needs; nothing else is kept for it.\n"
-    "- **in place**: the result may overwrite the first input, the second, or either; alias: a new shape of the same\n"
-    "  bytes; state: the next version of a variable, in its home; state_last: so are all results but the last, which\n"
+    "- **in place**: the result may overwrite the first input, the second, or either; alias: a new "
+    "shape of the same\n"
+    "  bytes; state: the next version of a variable, in its home; state_last: so are all results "
+    "but the last, which\n"
     "  may overwrite the input of its number.\n"
     "- **axes**: the rule by which a plan may cut it (below).\n"
-    "- **effect**: random draws by key and position; state writes variables; mayfail may refuse its values at the run.\n"
+    "- **effect**: random draws by key and position; state writes variables; mayfail may refuse "
+    "its values at the run.\n"
     "- **adds**: the kernel can add into its outputs.\n"
     "\n"
-    "Channels are the last axis. Broadcasting aligns axes at the last; extents are equal or one of them is 1.\n"
+    "Channels are the last axis. Broadcasting aligns axes at the last; extents are equal or one of "
+    "them is 1.\n"
     "\n"
-    "| operator | inputs | attributes | gradient | reads | in place | axes | effect | adds | meaning |\n"
+    "| operator | inputs | attributes | gradient | reads | in place | axes | effect | adds | "
+    "meaning |\n"
     "|---|---|---|---|---|---|---|---|---|---|\n";
 
 static void print_page(void) {
@@ -166,7 +176,8 @@ static void print_page(void) {
         if (no_gradient[op] != NULL)
             printf("| %s | %s |\n", sn_ops[op].name, no_gradient[op]);
     }
-    fputs("\n## Axes\n\nA cut as a sum means that each part gives a part of the result, and the parts are added.\n\n"
+    fputs("\n## Axes\n\nA cut as a sum means that each part gives a part of the result, and the "
+          "parts are added.\n\n"
           "| rule | can be cut | needs its whole extent |\n|---|---|---|\n",
           stdout);
     for (size_t i = 0; i < N_AXES; i++)

@@ -85,8 +85,8 @@ static bool depends(const reverse_pass *p, sn_value v) {
 
 static snug_status widen_way(sn_graph *g, snug_error *err) {
     const size_t before = g->cap_way;
-    SNUG_TRY(sn_grow(g->engine, SN_MEM_GRAPH, &g->way, sizeof *g->way, &g->cap_way, g->n_values,
-                     err));
+    SNUG_TRY(
+        sn_grow(g->engine, SN_MEM_GRAPH, &g->way, sizeof *g->way, &g->cap_way, g->n_values, err));
     memset(g->way + before, 0, (g->cap_way - before) * sizeof *g->way);
     return SNUG_OK;
 }
@@ -147,9 +147,8 @@ static uint32_t take_newest(reverse_pass *p) {
 
 /* The node that makes the value, or what the value stands for. */
 static snug_status find_maker(reverse_pass *p, sn_value v, snug_error *err) {
-    const sn_value old = p->paths && p->paths->stands_for
-                             ? p->paths->stands_for(p->paths->ctx, v)
-                             : SN_NO_VALUE;
+    const sn_value old =
+        p->paths && p->paths->stands_for ? p->paths->stands_for(p->paths->ctx, v) : SN_NO_VALUE;
     const sn_value made = sn_value_ok(old) ? old : v;
     const sn_node n = sn_graph_value_at(p->g, made)->node;
     if (n.i == SN_NO_NODE.i || is_skipped(p, n.i) || !is_float(p->g, made) || !is_on_path(p, made))

@@ -13,7 +13,6 @@ SNUG_CHECKED snug_status sn_keras_add_layers(sn_network *n, const json_t *model,
 /* One layer by itself, from its class and the configuration as get_config() gives it; of the
  * network's dtype. */
 SNUG_CHECKED snug_status sn_keras_make_layer(sn_network *n, const char *class_name,
-                                             const json_t *config, sn_layer **out,
-                                             snug_error *err);
+                                             const json_t *config, sn_layer **out, snug_error *err);
 
 #endif

@@ -26,8 +26,8 @@ static const char *const dtype_names[SNUG_N_DTYPES] = {
 
 /* The order of the library's dtypes: BOOL U8 I8 ... I16 U16 F16 BF16 I32 U32 F32 F64 I64. */
 static const int dtype_ranks[SNUG_N_DTYPES] = {
-    [SNUG_BOOL] = 0, [SNUG_U8] = 1,   [SNUG_I8] = 2,   [SNUG_I16] = 3,  [SNUG_U16] = 4,
-    [SNUG_F16] = 5,  [SNUG_BF16] = 6, [SNUG_I32] = 7,  [SNUG_U32] = 8,  [SNUG_F32] = 9,
+    [SNUG_BOOL] = 0, [SNUG_U8] = 1,   [SNUG_I8] = 2,      [SNUG_I16] = 3, [SNUG_U16] = 4,
+    [SNUG_F16] = 5,  [SNUG_BF16] = 6, [SNUG_I32] = 7,     [SNUG_U32] = 8, [SNUG_F32] = 9,
     [SNUG_F64] = 10, [SNUG_I64] = 11, [SNUG_OPAQUE] = -1,
 };
 

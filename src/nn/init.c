@@ -180,13 +180,11 @@ static snug_status check_matrix(const row *r, const snug_type *type, snug_error 
 
 snug_status sn_init_recipe(const sn_init *init, const snug_type *type, uint64_t key, sn_recipe *out,
                            snug_error *err) {
-    static const sn_recipe_kind kinds[] = {[CONSTANT] = SN_RECIPE_CONSTANT,
-                                           [UNIFORM] = SN_RECIPE_UNIFORM,
-                                           [NORMAL] = SN_RECIPE_NORMAL,
-                                           [TRUNCATED] = SN_RECIPE_TRUNCATED,
-                                           [SCALED] = SN_RECIPE_TRUNCATED,
-                                           [MATRIX] = SN_RECIPE_EYE,
-                                           [FORGET] = SN_RECIPE_FORGET};
+    static const sn_recipe_kind kinds[] = {
+        [CONSTANT] = SN_RECIPE_CONSTANT, [UNIFORM] = SN_RECIPE_UNIFORM,
+        [NORMAL] = SN_RECIPE_NORMAL,     [TRUNCATED] = SN_RECIPE_TRUNCATED,
+        [SCALED] = SN_RECIPE_TRUNCATED,  [MATRIX] = SN_RECIPE_EYE,
+        [FORGET] = SN_RECIPE_FORGET};
     const row *r = find_row(init->kind);
     SNUG_TRY(check_matrix(r, type, err));
     sn_recipe recipe = {.kind = kinds[r->kind], .key = init->seed < 0 ? key : (uint64_t)init->seed};

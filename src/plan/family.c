@@ -200,8 +200,8 @@ static snug_status recompute_full(sn_family *f, sn_offer *o, sn_zone *z, size_t 
         parts[n].what = s;
         limits.budget = limit > 0 ? limit : *floor;
         limits.work = o->layout.block_of[s.first] == UINT32_MAX ? f->work
-                      : o->of.lowest ? FLOOR_WORK * cut->block_work
-                                     : cut->block_work;
+                      : o->of.lowest                            ? FLOOR_WORK * cut->block_work
+                                                                : cut->block_work;
         SNUG_TRY(recompute_stretch(f, c, z, &parts[n], &limits, &r, err));
         n += r.fits && limit > 0;
         *floor = !r.fits && r.floor > *floor ? r.floor : *floor;

@@ -13,7 +13,8 @@ enum {
 #define SN_CHECK_ALL_ROWS INT64_MAX
 #define SN_CHECK_NOWHERE  INT64_MAX
 #define SN_CHECK_MOST_BYTES                                                                        \
-    (INT64_C(1) << 60) /* of memories and values: sums of them stay exact                          \
+    (INT64_C(1)                                                                                    \
+     << 60) /* of memories and values: sums of them stay exact                          \
                         */
 
 /* What a span of bytes holds: bytes of a root, of whose sum `done` rows are added (0: nothing, and

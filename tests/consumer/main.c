@@ -16,7 +16,8 @@ int main(void) {
         return 1;
     }
     snug_feed_destroy(feed);
-    const int clean = snug_engine_bytes(engine) == 0 && strcmp(snug_version(), SNUG_VERSION_TEXT) == 0;
+    const int clean =
+        snug_engine_bytes(engine) == 0 && strcmp(snug_version(), SNUG_VERSION_TEXT) == 0;
     snug_engine_destroy(engine);
     return clean ? 0 : 1;
 }

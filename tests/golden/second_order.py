@@ -60,7 +60,7 @@ def record(make, call):
 
 
 with open(sys.argv[1], "w") as out:
-    out.write("/* Made by tests/golden/second_order.py with TensorFlow %s, Keras %s. */\n"
+    out.write("/* clang-format off: made by a script */\n/* Made by tests/golden/second_order.py with TensorFlow %s, Keras %s. */\n"
               % (tf.__version__, keras.__version__))
     for name, (make, call) in CASES.items():
         numbers = record(make, call)

@@ -95,5 +95,5 @@ SET(sort, {"dtype=i32", "f[7]@distinct"}, {"dtype=i64 descending=1", "f[3,67]@di
     {"dtype=i64 descending=1", "i64[5,9]"}, {"dtype=i32 k=4", "u8[2,9]"}, {"dtype=i32", "i8[9]"},
     {"dtype=i32 descending=1 k=30", "f[2,2100]@ties", VALUES})
 SET(eigh, {"", "f[2,2]"}, {"", "f[3,3]"}, {"", "f[2,4,4]"}, {"", "f[3,1,3,3]"}, {"", "f[0,3,3]"},
-    {"", "f[2,0,0]"}, {"", "f[1,1]"}, {"", "f[33,33]", VALUES},
-    {"", "f[67,135,1,1]", VALUES}, {"", "f[101,3,3]", VALUES}, {"", "f[7,3,3]@special", VALUES})
+    {"", "f[2,0,0]"}, {"", "f[1,1]"}, {"", "f[33,33]", VALUES}, {"", "f[67,135,1,1]", VALUES},
+    {"", "f[101,3,3]", VALUES}, {"", "f[7,3,3]@special", VALUES})

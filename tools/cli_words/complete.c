@@ -23,38 +23,40 @@ static void print_quoted(FILE *out, const char *text, const char *special) {
 }
 
 /* --- bash ---------------------------------------------------------------------------------------------------------- */
-static const char bash_top[] = "_snug_words() {\n"
-                               "    mapfile -t COMPREPLY < <(compgen -W \"$1\" -- \"$cur\")\n"
-                               "}\n"
-                               "\n"
-                               "# Folders, and files that end in $1.\n"
-                               "_snug_files() {\n"
-                               "    compopt -o filenames 2> /dev/null\n"
-                               "    mapfile -t COMPREPLY < <({ compgen -f -X \"!*$1\" -- \"$cur\"\n"
-                               "                               compgen -d -- \"$cur\"; } | sort -u)\n"
-                               "}\n"
-                               "\n"
-                               "_snug_dirs() {\n"
-                               "    compopt -o filenames 2> /dev/null\n"
-                               "    mapfile -t COMPREPLY < <(compgen -d -- \"$cur\")\n"
-                               "}\n"
-                               "\n"
-                               "_snug_options() {\n"
-                               "    case $1 in\n";
+static const char bash_top[] =
+    "_snug_words() {\n"
+    "    mapfile -t COMPREPLY < <(compgen -W \"$1\" -- \"$cur\")\n"
+    "}\n"
+    "\n"
+    "# Folders, and files that end in $1.\n"
+    "_snug_files() {\n"
+    "    compopt -o filenames 2> /dev/null\n"
+    "    mapfile -t COMPREPLY < <({ compgen -f -X \"!*$1\" -- \"$cur\"\n"
+    "                               compgen -d -- \"$cur\"; } | sort -u)\n"
+    "}\n"
+    "\n"
+    "_snug_dirs() {\n"
+    "    compopt -o filenames 2> /dev/null\n"
+    "    mapfile -t COMPREPLY < <(compgen -d -- \"$cur\")\n"
+    "}\n"
+    "\n"
+    "_snug_options() {\n"
+    "    case $1 in\n";
 
 /* n counts the operands before the cursor; i ends behind the cursor when it is in the value of an option. */
-static const char bash_walk[] = "    esac\n"
-                                "}\n"
-                                "\n"
-                                "_snug() {\n"
-                                "    local cur=${COMP_WORDS[COMP_CWORD]} command=${COMP_WORDS[1]-} option i n=0\n"
-                                "    COMPREPLY=()\n"
-                                "    # readline cuts --name=value into three words\n"
-                                "    [[ $cur == = ]] && cur=\n"
-                                "    for ((i = 2; i < COMP_CWORD; i++)); do\n"
-                                "        option=${COMP_WORDS[i]}\n"
-                                "        case $option in\n"
-                                "        ";
+static const char bash_walk[] =
+    "    esac\n"
+    "}\n"
+    "\n"
+    "_snug() {\n"
+    "    local cur=${COMP_WORDS[COMP_CWORD]} command=${COMP_WORDS[1]-} option i n=0\n"
+    "    COMPREPLY=()\n"
+    "    # readline cuts --name=value into three words\n"
+    "    [[ $cur == = ]] && cur=\n"
+    "    for ((i = 2; i < COMP_CWORD; i++)); do\n"
+    "        option=${COMP_WORDS[i]}\n"
+    "        case $option in\n"
+    "        ";
 
 static void bash_offer(FILE *out, const char *argument) {
     switch (kind_of(argument)) {
@@ -176,7 +178,8 @@ static void zsh_command(FILE *out, const cli_command *command) {
     for (int o = 0; o < N_OPTIONS; o++) {
         if (!cli_takes(command, o))
             continue;
-        fprintf(out, " \\\n            '--%s%s[", cli_options[o].name, cli_options[o].argument ? "=" : "");
+        fprintf(out, " \\\n            '--%s%s[", cli_options[o].name,
+                cli_options[o].argument ? "=" : "");
         print_quoted(out, cli_options[o].help, "\\[]");
         fputc(']', out);
         if (cli_options[o].argument)
@@ -250,7 +253,8 @@ static void fish_command(FILE *out, const cli_command *command) {
     for (int o = 0; o < N_OPTIONS; o++) {
         if (!cli_takes(command, o))
             continue;
-        fprintf(out, "complete -c snug -n '__fish_seen_subcommand_from %s' -l %s", command->name, cli_options[o].name);
+        fprintf(out, "complete -c snug -n '__fish_seen_subcommand_from %s' -l %s", command->name,
+                cli_options[o].name);
         if (cli_options[o].argument) {
             fputs(" -r", out);
             fish_offer(out, cli_options[o].argument);
@@ -265,7 +269,8 @@ void print_fish(FILE *out) {
     fputs(MADE_BY "complete -c snug -f\n", out);
     fputs("complete -c snug -n __fish_use_subcommand -l help -d 'the commands'\n"
           "complete -c snug -n __fish_use_subcommand -l version -d 'the version'\n"
-          "complete -c snug -n __fish_use_subcommand -a help -d 'what a command does, and its options'\n"
+          "complete -c snug -n __fish_use_subcommand -a help -d 'what a command does, and its "
+          "options'\n"
           "complete -c snug -n __fish_use_subcommand -a version -d 'the version'\n"
           "complete -c snug -n '__fish_seen_subcommand_from help' -a '",
           out);

@@ -67,7 +67,8 @@ static int count_mistakes(void) {
         const cli_option *o = &cli_options[i];
         if (!o->argument || kind_of(o->argument) != KIND_UNKNOWN)
             continue;
-        fprintf(stderr, "cli_words: --%s: no kind for %s; add it to kinds[]\n", o->name, o->argument);
+        fprintf(stderr, "cli_words: --%s: no kind for %s; add it to kinds[]\n", o->name,
+                o->argument);
         n++;
     }
     for (int i = 0; i < cli_n_commands; i++) {
@@ -77,7 +78,8 @@ static int count_mistakes(void) {
             k++;
         if (k == cli_commands[i].max_operands)
             continue;
-        fprintf(stderr, "cli_words: %s: operands '%s' are not %d of known kinds; add them to kinds[]\n",
+        fprintf(stderr,
+                "cli_words: %s: operands '%s' are not %d of known kinds; add them to kinds[]\n",
                 cli_commands[i].name, cli_commands[i].operands, cli_commands[i].max_operands);
         n++;
     }
@@ -111,7 +113,8 @@ static bool write_completion(const char *share, const char *name, void (*print)(
 
 static bool write_page(const char *share, const cli_command *command) {
     char name[128];
-    snprintf(name, sizeof name, "man/man1/snug%s%s.1", command ? "-" : "", command ? command->name : "");
+    snprintf(name, sizeof name, "man/man1/snug%s%s.1", command ? "-" : "",
+             command ? command->name : "");
     FILE *out = open_in(share, name);
     if (!out)
         return false;

@@ -56,7 +56,9 @@ static void print_option(FILE *out, const cli_option *o) {
 static void print_options(FILE *out, const cli_command *command) {
     fputs(".SH OPTIONS\n", out);
     if (!command)
-        fputs("Every command takes these; \\fB\\-\\-version\\fR without a command tells the version.\n", out);
+        fputs("Every command takes these; \\fB\\-\\-version\\fR without a command tells the "
+              "version.\n",
+              out);
     else
         fputs("A value follows its option as the next word or after an equals sign.\n", out);
     for (int o = 0; o < N_OPTIONS; o++)
@@ -87,7 +89,8 @@ static void print_exit_status(FILE *out) {
         if (any)
             fputc('\n', out);
     }
-    fputs(".TP\n.B 128 + n\nended by signal n; 130 is Ctrl\\-C, after which \\fBfit\\fR has written the weights where\n"
+    fputs(".TP\n.B 128 + n\nended by signal n; 130 is Ctrl\\-C, after which \\fBfit\\fR has "
+          "written the weights where\n"
           "\\fB\\-\\-save\\fR was given\n",
           out);
 }
@@ -129,10 +132,12 @@ static void print_head(FILE *out, const cli_command *command) {
         const char upper[2] = {(char)toupper((unsigned char)*c), '\0'};
         print_text(out, upper);
     }
-    fprintf(out, " 1 \"\" \"snug %s\" \"Snug\"\n.nh\n.ad l\n.SH NAME\nsnug%s", snug_version(), command ? "\\-" : "");
+    fprintf(out, " 1 \"\" \"snug %s\" \"Snug\"\n.nh\n.ad l\n.SH NAME\nsnug%s", snug_version(),
+            command ? "\\-" : "");
     print_text(out, name);
     fputs(" \\- ", out);
-    print_text(out, command ? command->help : "train and run neural networks inside a number of bytes");
+    print_text(out,
+               command ? command->help : "train and run neural networks inside a number of bytes");
     fputs("\n.SH SYNOPSIS\n", out);
     if (!command) {
         fputs("\\fBsnug\\fR \\fICOMMAND\\fR ...\n.br\n"
@@ -148,7 +153,8 @@ static void print_head(FILE *out, const cli_command *command) {
 }
 
 static void print_commands(FILE *out) {
-    fputs("Data go to stdout, messages and progress to stderr; \\fB\\-\\-json\\fR makes the data JSON.\n"
+    fputs("Data go to stdout, messages and progress to stderr; \\fB\\-\\-json\\fR makes the data "
+          "JSON.\n"
           ".SH COMMANDS\n",
           out);
     for (int i = 0; i < cli_n_commands; i++) {
@@ -164,11 +170,12 @@ static void print_commands(FILE *out) {
     }
 }
 
-static const char environment[] =
-    ".SH ENVIRONMENT\n"
-    ".TP\n.BR NO_COLOR \", \" TERM\nno colours when the first is set and not empty or the second is \"dumb\", unless\n"
-    "\\fB\\-\\-color\\fR=always is given\n"
-    ".TP\n.B TMPDIR\nwhere a packed array whose rows are wanted in another order is unpacked (default /tmp)\n";
+static const char environment[] = ".SH ENVIRONMENT\n"
+                                  ".TP\n.BR NO_COLOR \", \" TERM\nno colours when the first is set "
+                                  "and not empty or the second is \"dumb\", unless\n"
+                                  "\\fB\\-\\-color\\fR=always is given\n"
+                                  ".TP\n.B TMPDIR\nwhere a packed array whose rows are wanted in "
+                                  "another order is unpacked (default /tmp)\n";
 
 void print_man(FILE *out, const cli_command *command) {
     print_head(out, command);

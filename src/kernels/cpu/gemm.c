@@ -170,7 +170,6 @@ TILES(1) TILES(2)
 TILES(3) TILES(4)
 HALF(1) HALF(2) HALF(4) HALF(6)
 #endif
-/* clang-format on */
 
 static const tile_kernel tiles[SN_GEMM_NV][4] = {
     TILE_ROW(1),
@@ -180,6 +179,7 @@ static const tile_kernel tiles[SN_GEMM_NV][4] = {
     TILE_ROW(4),
 #endif
 };
+/* clang-format on */
 
 /* An unpacked B is read from far away, a panel in the time of a few tiles, and its rows lie so far
  * apart that nobody but us knows which comes next: the first tiles of a panel fetch the next one,
@@ -291,9 +291,8 @@ static bool is_run(const int64_t *row, int64_t n) {
 /* Columns of B are contiguous along these k <= VL rows: n <= VL columns are read as rows and
  * turned.
  */
-static inline __attribute__((always_inline)) void turn_part(const float *b, int64_t col, int64_t k,
-                                                            int64_t n, float *packed,
-                                                            int64_t stride) {
+static inline __attribute__((always_inline)) void
+turn_part(const float *b, int64_t col, int64_t k, int64_t n, float *packed, int64_t stride) {
     sn_vec square[SN_GEMM_VL] = {0};
 #pragma GCC unroll 16
     for (int64_t j = 0; j < n; j++)

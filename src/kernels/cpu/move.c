@@ -16,6 +16,9 @@
 #define SIZE_MAP(X) X(1, uint8_t) X(2, uint16_t) X(4, uint32_t) X(8, uint64_t)
 
 /* --- strided copies --------------------------------------------------------------------------- */
+/* tile_SIZE: one tile: `across` runs along the source's dense axis, `n` along the destination's.
+ * It turns in a buffer, so that rows which are powers of two apart do not fight for the same
+ * lines of the cache. */
 #define COPY_ROW(size, M)                                                                          \
     static void copy_##size(const sn_call *c, const sn_walk *w, const int64_t *at, int64_t n) {    \
         const int64_t to_step = sn_walk_step(w, 0), from_step = sn_walk_step(w, 1);                \
@@ -32,9 +35,6 @@
                 to[i * to_step] = from[i * from_step];                                             \
         }                                                                                          \
     }                                                                                              \
-    /* One tile: `across` runs along the source's dense axis, `n` along the destination's. It      \
-     * turns in a buffer, so that rows which are powers of two apart do not fight for the same     \
-     * lines of the cache. */                                                                      \
     static void tile_##size(const void *src, void *dst, const int64_t *steps, int64_t across,      \
                             int64_t n) {                                                           \
         const M *from = src;                                                                       \

@@ -199,9 +199,10 @@ typedef struct {
 /* Row number `row` of the output: (n, i). */
 typedef void (*make_row)(const resize_loop *r, int64_t row, void *buffer);
 
+/* NAME_down: the rows of the picture that output row i is made of, in one: the row itself where
+ * it is the only one. NAME_across: the n pixels of an output row from those of one row. C is a
+ * constant where it is small: the loops over it go away. */
 #define MAKE_ROW(name, M)                                                                          \
-    /* The rows of the picture that output row i is made of, in one: the row itself where it is    \
-     * the only one. */                                                                            \
     static const M *name##_down(const map *m, int64_t i, const M *picture, int64_t width,          \
                                 M *sum) {                                                          \
         const int64_t n = m->start[i + 1] - m->start[i];                                           \
@@ -216,8 +217,6 @@ typedef void (*make_row)(const resize_loop *r, int64_t row, void *buffer);
                 sum[k] += (M)w[t] * from[t * width + k];                                           \
         return sum;                                                                                \
     }                                                                                              \
-    /* The n pixels of an output row from those of one row. C is a constant where it is small:     \
-     * the loops over it go away. */                                                               \
     static inline __attribute__((always_inline)) void name##_across(                               \
         const map *m, const M *from, M *restrict to, int64_t n, const int64_t C) {                 \
         for (int64_t j = 0; j < n; j++, to += C) {                                                 \

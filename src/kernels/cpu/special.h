@@ -66,8 +66,7 @@ static inline double sn_trigamma(double x) {
     const double series =
         1.0 / 6 -
         z * (1.0 / 30 -
-             z * (1.0 / 42 -
-                  z * (1.0 / 30 - z * (5.0 / 66 - z * (691.0 / 2730 - z * (7.0 / 6))))));
+             z * (1.0 / 42 - z * (1.0 / 30 - z * (5.0 / 66 - z * (691.0 / 2730 - z * (7.0 / 6))))));
     return shift + sign * (1 / x + 0.5 * z + z / x * series);
 }
 

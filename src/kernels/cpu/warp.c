@@ -161,6 +161,8 @@ typedef struct {
     int64_t pieces; /* of the channels; warp_grad */
 } warp_loop;
 
+/* NAME_inside: between four pixels; C is a constant where it is small. False: near the border, or
+ * on a pixel's row or column. */
 #define WARP_ROW(name, M)                                                                          \
     static void name##_taps(const warp *w, const tap *taps, int n, const M *picture, M *to) {      \
         for (int64_t i = 0; i < w->channels; i++) {                                                \
@@ -172,8 +174,6 @@ typedef struct {
             to[i] = sum;                                                                           \
         }                                                                                          \
     }                                                                                              \
-    /* Between four pixels; C is a constant where it is small. False: near the border, or on a     \
-     * pixel's row or column. */                                                                   \
     static inline __attribute__((always_inline)) bool name##_inside(                               \
         const warp *w, spot s, const M *picture, M *restrict to, const int64_t C) {                \
         if (!(s.x > 0 && s.y > 0 && s.x < (float)(w->width - 1) && s.y < (float)(w->height - 1)))  \

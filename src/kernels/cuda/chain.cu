@@ -16,8 +16,8 @@ enum { THREADS = 128 };
 /* --- steps ------------------------------------------------------------------------------------ */
 #define CODE_OF(name, ...) CODE_##name,
 typedef enum {
-    SN_LIGHT_UNARY(CODE_OF) SN_LIGHT_NUMBER(CODE_OF) SN_LIGHT_PAIR(CODE_OF)
-        SN_LIGHT_BINARY(CODE_OF) SN_LIGHT_RATIO(CODE_OF) CODE_cast,
+    SN_LIGHT_UNARY(CODE_OF) SN_LIGHT_NUMBER(CODE_OF) SN_LIGHT_PAIR(CODE_OF) SN_LIGHT_BINARY(CODE_OF)
+        SN_LIGHT_RATIO(CODE_OF) CODE_cast,
     CODE_normalise,
     CODE_channel_affine,
     N_CODES
@@ -93,14 +93,13 @@ struct one {
             ((float *)to)[i] = (float)v;
     }
     template <class F> static __device__ __forceinline__ one map(one a, one b, one c, bool wide) {
-        return one{wide ? F::at(a.v, b.v, c.v)
-                        : (double)F::at((float)a.v, (float)b.v, (float)c.v)};
+        return one{wide ? F::at(a.v, b.v, c.v) : (double)F::at((float)a.v, (float)b.v, (float)c.v)};
     }
     template <class F>
     static __device__ __forceinline__ one map(one a, one b, one c, one d, one e, bool wide) {
-        return one{wide ? F::at(a.v, b.v, c.v, d.v, e.v)
-                        : (double)F::at((float)a.v, (float)b.v, (float)c.v, (float)d.v,
-                                        (float)e.v)};
+        return one{wide
+                       ? F::at(a.v, b.v, c.v, d.v, e.v)
+                       : (double)F::at((float)a.v, (float)b.v, (float)c.v, (float)d.v, (float)e.v)};
     }
 };
 
@@ -116,8 +115,12 @@ struct __align__(16) four {
         const float x = wide ? (float)*(const double *)from : *(const float *)from;
         return four{{x, x, x, x}};
     }
-    static __device__ __forceinline__ four of(const four &l, bool) { return l; }
-    static __device__ __forceinline__ four rounded(const four &x, bool) { return x; }
+    static __device__ __forceinline__ four of(const four &l, bool) {
+        return l;
+    }
+    static __device__ __forceinline__ four rounded(const four &x, bool) {
+        return x;
+    }
     static __device__ __forceinline__ four rstd(const four &x, double epsilon, bool) {
         four r;
 #pragma unroll
@@ -409,8 +412,7 @@ static bool may_write(const sn_chain *chain, const void *out, bool wide, uint64_
     const size_t bytes = (size_t)p->n * element_bytes(wide);
     bool ok = true;
     for (int k = 0; k < p->n_fixed; k++)
-        ok = ok &&
-             !sn_bytes_meet(out, bytes, p->fixed[k].data, input_bytes(chain, &p->fixed[k]));
+        ok = ok && !sn_bytes_meet(out, bytes, p->fixed[k].data, input_bytes(chain, &p->fixed[k]));
     for (int k = 0; k < p->n_dense; k++)
         ok = ok && ((p->dense[k].data == out && (p->dense[k].wide != 0) == wide) ||
                     !sn_bytes_meet(out, bytes, p->dense[k].data, input_bytes(chain, &p->dense[k])));

@@ -45,8 +45,8 @@ typedef struct {
 } sn_chain_input;
 
 typedef struct {
-    void *out; /* NULL: not stored */
-    uint8_t code, wide, slot; /* wide: what it gives */
+    void *out;                       /* NULL: not stored */
+    uint8_t code, wide, slot;        /* wide: what it gives */
     uint8_t from[SN_CHAIN_OPERANDS]; /* slots */
 } sn_chain_step;
 

@@ -98,10 +98,9 @@ template <int K> struct forward_f {
 
 template <int K>
 static void run_forward(const sn_cuda_call *c, const sn_conv *v, const sn_cuda_conv *o) {
-    const forward_f<K> f = {windows_of(v, v->oh, v->ow), (const four *)o->x,
-                            (const four *)o->w,          (const four *)o->bias,
-                            (const four *)o->scale,      (four *)o->y,
-                            (int)v->act};
+    const forward_f<K> f = {
+        windows_of(v, v->oh, v->ow), (const four *)o->x, (const four *)o->w, (const four *)o->bias,
+        (const four *)o->scale,      (four *)o->y,       (int)v->act};
     sn_each(c, v->N * v->oh * v->ow * (v->C / 4), f);
 }
 
@@ -199,8 +198,7 @@ static __global__ void __launch_bounds__(THREADS) sum_windows(const __grid_const
     __shared__ four shared[THREADS];
     const int lane = (int)threadIdx.x / t.strip;
     const int64_t chunk = sn_div(blockIdx.x, t.strips);
-    const int64_t pack =
-        (blockIdx.x - chunk * t.strips.d) * t.strip + (int)threadIdx.x % t.strip;
+    const int64_t pack = (blockIdx.x - chunk * t.strips.d) * t.strip + (int)threadIdx.x % t.strip;
     const int64_t first = chunk * t.chunk + lane;
     const int64_t limit = (chunk + 1) * t.chunk, end = limit < t.pixels ? limit : t.pixels;
     const bool works = lane < t.turns && pack < t.g.packs_all;
@@ -252,9 +250,16 @@ template <int K>
 static void run_dw(const sn_cuda_call *c, const sn_conv *v, const sn_cuda_conv *o, void *scratch) {
     const int64_t chunks = count_chunks(v), strip = strip_of(v);
     const int64_t n = count_sums(v) * v->C;
-    dw_task t = {windows_of(v, v->oh, v->ow), v->N * v->oh * v->ow, chunk_of(v), {}, (int)strip,
-                 (int)(THREADS / strip),      v->bias != 0,         (const four *)o->x,
-                 (const four *)o->dy,         (four *)scratch};
+    dw_task t = {windows_of(v, v->oh, v->ow),
+                 v->N * v->oh * v->ow,
+                 chunk_of(v),
+                 {},
+                 (int)strip,
+                 (int)(THREADS / strip),
+                 v->bias != 0,
+                 (const four *)o->x,
+                 (const four *)o->dy,
+                 (four *)scratch};
     t.strips = sn_divisor_of(sn_cuda_ceil(v->C / 4, strip));
     SN_LAUNCH((sum_windows<K>), (unsigned)(chunks * t.strips.d), THREADS, 0, c->stream, t);
     SN_LAUNCH(add_chunks, sn_blocks(n, THREADS / 32), THREADS, 0, c->stream, (const float *)scratch,

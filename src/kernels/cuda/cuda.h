@@ -27,7 +27,8 @@
     kernel<<<(grid), (block), (shared), (stream)>>>(__VA_ARGS__)
 /* For kernels whose threads never wait for another. */
 #define SN_LAUNCH_APART SN_LAUNCH
-#define SN_SHARED(type, name) extern __shared__ __align__(16) unsigned char sn_shared_bytes[]; \
+#define SN_SHARED(type, name)                                                                      \
+    extern __shared__ __align__(16) unsigned char sn_shared_bytes[];                               \
     type *const name = (type *)sn_shared_bytes
 #endif
 

@@ -508,8 +508,7 @@ static snug_status check_room(cudaGraph_t graph, cudaGraph_t last, const sn_driv
     SNUG_TRY(fail(cudaGraphGetNodes(graph, NULL, &n), "counting a graph's nodes", err));
     if (last != graph)
         SNUG_TRY(fail(cudaGraphGetNodes(last, NULL, &n_last), "counting a graph's nodes", err));
-    const size_t need =
-        (n + n_last) * SN_DRIVER_NODE_BYTES + kept->n_copies * SN_DRIVER_COPY_BYTES;
+    const size_t need = (n + n_last) * SN_DRIVER_NODE_BYTES + kept->n_copies * SN_DRIVER_COPY_BYTES;
     if (need <= kept->room_bytes)
         return SNUG_OK;
     return sn_fail(err, SNUG_E_BUDGET, "a graph of %zu nodes takes %zu bytes there; %zu are left",

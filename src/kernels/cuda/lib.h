@@ -118,7 +118,7 @@ snug_status sn_choice_absent(const sn_gpu *g, const char *impl, snug_status miss
 /* Asks the library: SNUG_E_UNSUPPORTED is a refusal, which is an answer, too; SNUG_E_MEMORY is
  * none. */
 typedef snug_status (*sn_asker)(const sn_gpu *g, void *table, const void *what, sn_choice *out,
-                              snug_error *err);
+                                snug_error *err);
 /* The answer, asked for where it is not known yet. SNUG_E_UNSUPPORTED without a text: refused. */
 snug_status sn_answers_get(const sn_gpu *g, sn_answers *a, const sn_answer_key *key, sn_asker ask,
                            void *table, const void *what, sn_choice *out, snug_error *err);

@@ -74,9 +74,9 @@ static __device__ __forceinline__ float gaussian(float x) {
 static __device__ __forceinline__ float mitchell(float x) {
     if (x >= 2)
         return 0;
-    return x >= 1 ? ADD(MUL(SUB(MUL(ADD(MUL(-7.0f / 18.0f, x), 2), x), 10.0f / 3.0f), x),
-                        16.0f / 9.0f)
-                  : ADD(MUL(MUL(SUB(MUL(7.0f / 6.0f, x), 2), x), x), 8.0f / 9.0f);
+    return x >= 1
+               ? ADD(MUL(SUB(MUL(ADD(MUL(-7.0f / 18.0f, x), 2), x), 10.0f / 3.0f), x), 16.0f / 9.0f)
+               : ADD(MUL(MUL(SUB(MUL(7.0f / 6.0f, x), 2), x), x), 8.0f / 9.0f);
 }
 static __device__ __forceinline__ float kernel_at(const axis &a, float x) {
     if (a.method == SN_RESIZE_BILINEAR)

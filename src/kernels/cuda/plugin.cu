@@ -516,8 +516,7 @@ static bool gpu_passed(const sn_gpu *g) {
     return g->said[1] != 0;
 }
 
-static snug_status gpu_captured(sn_gpu *g, size_t room_bytes, sn_gpu_graph **out,
-                                snug_error *err) {
+static snug_status gpu_captured(sn_gpu *g, size_t room_bytes, sn_gpu_graph **out, snug_error *err) {
     void *block = NULL;
     const sn_driver_kept kept = {g->guarded, g->n_copies, room_bytes};
     sn_driver_graph graph = NULL;
