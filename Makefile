@@ -1,19 +1,23 @@
-# Snug: `make demo` and `make test` go from a fresh Debian 12 to a result; `make` alone builds.
-# Everything lands in build/, which git ignores.
+# Snug: `make demo` and `make test` go from a fresh Debian 12 to a result; `make` alone builds everything, `make demo` the
+# command alone. Everything lands in build/, which git ignores; what the one has built the other takes.
 BUILD ?= build
 CMAKE_FLAGS ?=
+
+configure = cmake -S . -B $(BUILD) -G Ninja $(CMAKE_FLAGS) > $(BUILD).log 2>&1 || { cat $(BUILD).log; rm -f $(BUILD).log; exit 1; }; rm -f $(BUILD).log
 
 .PHONY: all demo test test-full soak test-cuda bench install clean packages
 
 all: packages
-	@cmake -S . -B $(BUILD) -G Ninja $(CMAKE_FLAGS) > $(BUILD).log 2>&1 || { cat $(BUILD).log; rm -f $(BUILD).log; exit 1; }
-	@rm -f $(BUILD).log
+	@$(configure)
 	@cmake --build $(BUILD)
 
 packages:
 	@tools/packages.sh
 
-demo: all
+demo:
+	@tools/packages.sh --command
+	@$(configure)
+	@cmake --build $(BUILD) --target snug_command
 	@tools/demo.sh $(BUILD)
 
 # ONNX' operator tests are skipped where their data cannot be had.

@@ -1,8 +1,14 @@
 #!/bin/sh
 # Installs the Debian packages Snug is built with, and those named behind it, when missing; says which. Does nothing
-# when all are there.
+# when none is missing. usage: tools/packages.sh [--command] [PACKAGE...]; --command: what the command `snug` needs, no more
 set -eu
-wanted="gcc cmake ninja-build pkg-config python3 python3-dev python3-numpy libdnnl-dev libjansson-dev libjpeg62-turbo-dev libpng-dev zlib1g-dev libcmocka-dev $*"
+wanted="gcc cmake ninja-build pkg-config libdnnl-dev libjansson-dev libjpeg62-turbo-dev libpng-dev zlib1g-dev libcmocka-dev"
+if [ "${1:-}" = --command ]; then
+    shift
+else
+    wanted="$wanted python3 python3-dev python3-numpy"
+fi
+wanted="$wanted $*"
 missing=""
 command -v dpkg-query >/dev/null || { echo "snug: no dpkg here; install by hand: $wanted" >&2; exit 0; }
 for p in $wanted; do
