@@ -4,7 +4,8 @@
 #include "support/eval.h"
 #include "support/support.h"
 
-#include "nn/nn.h"
+#include "nn/activation.h"
+#include "nn/network.h"
 
 #include <math.h>
 #include <string.h>

@@ -7,7 +7,7 @@
 #include "support/support.h"
 
 #include "exec/exec.h"
-#include "nn/nn.h"
+#include "nn/network.h"
 
 #include <math.h>
 #include <snug/train.h>

@@ -2,7 +2,7 @@
  * orthogonality, and that values depend on the key alone. */
 #include "support/support.h"
 
-#include "nn/nn.h"
+#include "nn/init.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -3,7 +3,8 @@
 #include "support/support.h"
 
 #include "exec/exec.h"
-#include "nn/nn.h"
+#include "graph/build.h"
+#include "nn/network.h"
 
 #include <math.h>
 #include <snug/train.h>

@@ -4,7 +4,8 @@
 #include "support/support.h"
 
 #include "exec/exec.h"
-#include "nn/nn.h"
+#include "nn/metric.h"
+#include "nn/objective.h"
 
 #include <math.h>
 #include <string.h>

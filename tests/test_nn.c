@@ -2,7 +2,7 @@
  * settings that are refused by name. Losses and metrics: test_nn_values.c. */
 #include "support/support.h"
 
-#include "nn/nn.h"
+#include "nn/step.h"
 
 #include <math.h>
 #include <string.h>

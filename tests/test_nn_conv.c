@@ -2,7 +2,7 @@
  * and what is refused, as in Keras. Their values are judged by test_golden. */
 #include "support/support.h"
 
-#include "nn/nn.h"
+#include "nn/network.h"
 
 #include <string.h>
 

@@ -3,7 +3,8 @@
 #include "support/support.h"
 
 #include "exec/exec.h"
-#include "nn/nn.h"
+#include "nn/activation.h"
+#include "nn/metric.h"
 
 #include <math.h>
 #include <string.h>

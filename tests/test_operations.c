@@ -3,6 +3,7 @@
  * node on the input x, three numbers, and what it must give. */
 #include "support/files.h"
 
+#include "graph/build.h"
 #include "model/keras_json.h"
 #include "support/eval.h"
 

@@ -5,7 +5,7 @@
 #include "support/support.h"
 
 #include "model/keras_json.h"
-#include "nn/nn.h"
+#include "nn/network.h"
 
 #include <snug/train.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* test_schedules.c: learning rates of every schedule are Keras', to the last bit of an f32. */
-#include "nn/nn.h"
+#include "nn/schedule.h"
 #include "support/schedules_golden.h"
 #include "support/support.h"
 

@@ -8,7 +8,8 @@
 #include "model/json.h"
 #include "model/keras_layers.h"
 #include "model/keras_value.h"
-#include "nn/network.h"
+#include "nn/application.h"
+#include "nn/regularizer.h"
 
 #include <snug/layer.h>
 #include <stdio.h>

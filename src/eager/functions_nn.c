@@ -4,6 +4,8 @@
 #include "eager/function_call.h"
 
 #include "base/rng.h"
+#include "nn/activation.h"
+#include "nn/loss.h"
 #include "nn/spatial.h"
 
 #include <math.h>

@@ -4,7 +4,7 @@
 #define SN_EAGER_LAYER_H
 
 #include "record/record.h"
-#include "nn/nn.h"
+#include "nn/optimizer.h"
 
 #include <snug/layer.h>
 

@@ -2,6 +2,8 @@
  * the shape and dtype that room nn wants, as Keras does. A metric keeps its sums in a variable of
  * f64, made at the first update, when shapes are known. */
 #include "eager/layer.h"
+#include "nn/metric.h"
+#include "nn/objective.h"
 
 #include <snug/layer.h>
 #include <string.h>

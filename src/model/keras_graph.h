@@ -10,7 +10,7 @@
 #ifndef SN_MODEL_KERAS_GRAPH_H
 #define SN_MODEL_KERAS_GRAPH_H
 
-#include "nn/nn.h"
+#include "nn/network.h"
 
 #include <jansson.h>
 

@@ -3,7 +3,7 @@
 #ifndef SN_MODEL_KERAS_JSON_H
 #define SN_MODEL_KERAS_JSON_H
 
-#include "nn/nn.h"
+#include "nn/network.h"
 
 #define SN_COMPILE_TEXT 1536
 

@@ -10,6 +10,7 @@
 #include "model/keras_graph.h"
 #include "model/keras_operation.h"
 #include "model/keras_value.h"
+#include "nn/layer_call.h"
 
 #include <stdio.h>
 #include <string.h>

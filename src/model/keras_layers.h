@@ -2,7 +2,7 @@
 #ifndef SN_MODEL_KERAS_LAYERS_H
 #define SN_MODEL_KERAS_LAYERS_H
 
-#include "nn/nn.h"
+#include "nn/network.h"
 
 #include <jansson.h>
 

@@ -1,7 +1,8 @@
 /* activation.c: activations by Keras' names, each a line or two of operators. A setting may stand
  * behind the name ("gelu:approximate=true", "elu:alpha=0.5"); defaults are Keras'. Numbers that
  * Keras makes f32 tensors of are rounded as it does (sn_keras_number). */
-#include "nn/nn.h"
+#include "nn/activation.h"
+#include "nn/keras_number.h"
 #include "nn/setting_text.h"
 
 #include <math.h>

@@ -4,7 +4,7 @@
  *
  * An output without spatial axes (of Flatten, of global pooling) has no place to move its channels
  * to and stays. Between two such layers the moves cancel: no transposition is left there. */
-#include "nn/network.h"
+#include "nn/application.h"
 
 #include <string.h>
 

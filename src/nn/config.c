@@ -1,7 +1,7 @@
 /* config.c: the layer classes and the fields of their configurations, both made from layers.def,
  * and how a field is set from a number or a text. A field that was set is checked for its kind
  * here; whether the value makes sense (units > 0) is the build function's business. */
-#include "nn/nn.h"
+#include "nn/layer_call.h"
 #include "nn/setting_text.h"
 
 #include <ctype.h>

@@ -5,7 +5,7 @@
  * fan_in and fan_out are Keras' (compute_fans): of a matrix its two extents, of a kernel the last
  * two times the window. A truncated normal is widened by 1 / 0.87962566103423978 so that what is
  * left after cutting at two deviations has the deviation asked for. */
-#include "nn/nn.h"
+#include "nn/init.h"
 #include "nn/setting_text.h"
 
 #include <math.h>

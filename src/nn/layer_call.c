@@ -5,9 +5,10 @@
  * 2. Variables are made at a layer's first build and only looked up later.
  * 3. State is not written here: writes and losses are put on the network's lists, for the step to
  * place behind the check of the loss. */
-#include "nn/network.h"
+#include "nn/application.h"
 
 #include "base/rng.h"
+#include "nn/regularizer.h"
 #include "nn/setting_text.h"
 
 #include <stdarg.h>

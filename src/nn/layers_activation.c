@@ -1,5 +1,7 @@
 /* layers_activation.c: activations as layers: Activation, and those with settings of their own. */
-#include "nn/nn.h"
+#include "nn/activation.h"
+#include "nn/keras_number.h"
+#include "nn/layer_call.h"
 
 #include <math.h>
 

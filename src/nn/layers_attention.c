@@ -6,6 +6,7 @@
  * whole: products, a softmax and a product. Masks of the inputs, the mask given in the call and the
  * triangle of use_causal_mask must all allow a key. */
 #include "nn/operation.h"
+#include "nn/keras_number.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -5,6 +5,7 @@
  * Rotation, zoom and translation are rows of a transform per picture (see warp in ops.def), made in
  * the dtypes Keras makes them in. */
 #include "nn/picture_layers.h"
+#include "nn/keras_number.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,7 +1,8 @@
 /* layers_basic.c: Dense, Embedding, Dropout, and layers that only change the shape.
  * The batch is axis 0 and may be unknown (-1): the network is inferred before anyone knows
  * it, so shapes are computed from the other axes. */
-#include "nn/nn.h"
+#include "nn/activation.h"
+#include "nn/layer_call.h"
 
 #include "base/size.h"
 

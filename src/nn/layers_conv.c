@@ -8,6 +8,7 @@
 #include "nn/spatial.h"
 
 #include "base/size.h"
+#include "nn/activation.h"
 
 #define DEPTH 0
 /* No tensor has a longer axis; times a stride it is far from overflow. */

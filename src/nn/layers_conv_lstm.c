@@ -3,6 +3,7 @@
  * arithmetic, as ordinary rows, so a sequence of T steps is T times as many nodes. Gates are i f g
  * o as in an LSTM. Dropout draws one mask per example, for all steps and gates. */
 #include "nn/recurrent_layers.h"
+#include "nn/activation.h"
 #include "nn/spatial.h"
 
 #include <string.h>

@@ -1,5 +1,6 @@
 /* layers_einsum.c: EinsumDense, Dot and the operation einsum, all by sn_build_einsum. */
 #include "nn/operation.h"
+#include "nn/activation.h"
 
 #include <stdio.h>
 #include <string.h>

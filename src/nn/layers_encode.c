@@ -2,7 +2,7 @@
  * makes them of real numbers. Both end in the same three encodings, over a one-hot axis of `depth`:
  * one per number, or of all numbers of an example which there are, or how many. A number outside of
  * 0 to depth - 1 counts nowhere. */
-#include "nn/nn.h"
+#include "nn/layer_call.h"
 
 #include <string.h>
 

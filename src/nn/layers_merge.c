@@ -1,6 +1,6 @@
 /* layers_merge.c: layers of several inputs. Inputs of one rank broadcast as Keras' do; other ranks
  * are refused. Three and more are taken from the left, as Keras does, so that sums round alike. */
-#include "nn/nn.h"
+#include "nn/layer_call.h"
 
 typedef sn_value (*pair_op)(sn_builder *b, sn_value x, sn_value y);
 

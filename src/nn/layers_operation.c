@@ -6,6 +6,8 @@
  * integers beside floats become floats, as in Keras. The batch is axis 0: it may be moved and
  * reduced, but no part of it may be taken. */
 #include "base/size.h"
+#include "nn/activation.h"
+#include "nn/keras_number.h"
 #include "nn/operation.h"
 #include "nn/setting_text.h"
 

@@ -3,6 +3,7 @@
 #include "nn/picture_layers.h"
 
 #include "base/size.h"
+#include "nn/keras_number.h"
 
 #include <string.h>
 

@@ -2,7 +2,8 @@
  * loss. Keys are parameters drawn anew in each step; element i of a mask is a function of the key
  * and of i, so no mask is stored for the backward pass and a part of a batch has the bits of the
  * whole. */
-#include "nn/nn.h"
+#include "nn/keras_number.h"
+#include "nn/layer_call.h"
 
 #include "base/rng.h"
 

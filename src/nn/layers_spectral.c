@@ -4,7 +4,8 @@
  * or some power iterations that go on where the last step's vector u ended. As in Keras the
  * quotient becomes the kernel, before the optimizer changes it, and gradients are those of the
  * quotient: none flows through the division. A kernel of zeros stays as it is. */
-#include "nn/nn.h"
+#include "nn/layer_call.h"
+#include "nn/regularizer.h"
 
 #include <string.h>
 

@@ -1,6 +1,7 @@
 /* layers_wrap.c: layers around layers that work on sequences, and the layer that makes masks of
  * values: Bidirectional, TimeDistributed, Masking. */
 #include "nn/recurrent_layers.h"
+#include "nn/keras_number.h"
 #include "nn/setting_text.h"
 
 #include <stdio.h>

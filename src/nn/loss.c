@@ -7,7 +7,8 @@
  * categorical one first divides by the sum over the classes, the sparse one takes the logarithm as
  * logits. The categorical focal one never looks through, and the sparse one does not where it
  * ignores a class. */
-#include "nn/nn.h"
+#include "nn/keras_number.h"
+#include "nn/objective.h"
 #include "nn/setting_text.h"
 
 #include <math.h>

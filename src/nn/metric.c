@@ -2,7 +2,7 @@
  * (the others are in metric_counts.c). "accuracy" means what Keras makes of it from the shapes:
  * binary when the output has one unit, sparse when labels have no class axis, else categorical. A
  * loss may be named as a metric, too. */
-#include "nn/metric.h"
+#include "nn/metric_rows.h"
 #include "nn/setting_text.h"
 
 #include <math.h>

@@ -1,48 +1,42 @@
-/* metric.h: what the two files of metrics share. metric.c has names, settings and the metrics that
- * are a mean; metric_counts.c those that count (confusion matrices and the like). */
+/* metric.h: metrics by Keras' names. */
 #ifndef SN_NN_METRIC_H
 #define SN_NN_METRIC_H
 
-#include "nn/nn.h"
+#include "nn/loss.h"
 
-/* What a batch gives a metric. weight is [batch] in the dtype of y_pred, or SN_NO_VALUE. */
+/* A metric is sums over the batches seen, n_sums of them, and a function of the sums. For most they
+ * are two: of its terms (each example's mean), and the number of examples. Settings have Keras'
+ * names and defaults; those a metric does not have are as they come. */
 typedef struct {
-    sn_value y_true, y_pred, weight;
-} sn_metric_data;
-
-/* Which labels it reads: those of y_pred's shape, integers without the class axis, or either. */
-typedef enum { SN_LABELS_DENSE, SN_LABELS_SPARSE, SN_LABELS_ANY } sn_metric_labels;
-
-typedef sn_value (*sn_metric_terms)(sn_builder *b, const sn_metric *m, sn_value y_true,
-                                    sn_value y_pred);
-
-typedef struct {
-    const char *name;
-    const char *settings; /* those it takes */
-    sn_metric_labels labels;
-    void (*defaults)(sn_metric *m); /* where they are others than most have; may be NULL */
-    /* Settings that need each other or the output; may be NULL. */
-    snug_status (*check)(const sn_metric *m, const sn_loss *loss, const snug_type *output,
-                         snug_error *err);
-    /* A mean of terms: what they are, and what becomes of the mean. */
-    sn_metric_terms terms;
-    double (*finish_mean)(double mean);
-    /* Others: how many sums there are, their values for a batch in any shape, and the result. */
-    int64_t (*n_sums)(const sn_metric *m, const snug_type *output);
-    sn_value (*sums)(sn_builder *b, const sn_metric *m, const sn_metric_data *d);
-    double (*finish)(const sn_metric *m, const double *sums);
-} sn_metric_row;
-
-extern const sn_metric_row sn_count_metrics[];
-extern const int sn_n_count_metrics;
-
-/* Choices of settings, in the order of their words. */
-enum { SN_AVERAGE_NONE = -1, SN_AVERAGE_MICRO, SN_AVERAGE_MACRO, SN_AVERAGE_WEIGHTED };
-enum { SN_CURVE_ROC, SN_CURVE_PR, SN_CURVE_PRGAIN };
-enum { SN_SUMMATION_INTERPOLATION, SN_SUMMATION_MINORING, SN_SUMMATION_MAJORING };
-enum { SN_CLASSES_UNIFORM, SN_CLASSES_BY_VARIANCE };
-
-/* Real numbers of dtype f32 or f64, each row of x times its weight. */
-sn_value sn_metric_weighted(sn_builder *b, sn_value x, sn_value weight);
+    char name[96];     /* as Keras shows it: "accuracy", "out_a_accuracy" */
+    char text[160];    /* as it was asked for: "top_k_categorical_accuracy:k=3" */
+    char resolved[48]; /* "sparse_categorical_accuracy", by loss and shapes */
+    int64_t n_sums;
+    sn_loss loss;        /* where `resolved` is the name of a loss */
+    double k, threshold; /* of the top-k accuracies; of decisions, NaN: the highest class is said */
+    double top_k;        /* of precision and recall; 0: all above the threshold */
+    double class_id;     /* -1: all classes */
+    double num_thresholds, bound; /* bound: the recall of precision_at_recall, ... */
+    double curve, summation_method, average, class_aggregation; /* places in metric.h's enums */
+    double beta, num_classes, num_regressors;
+    double ignore_class;       /* NaN: none */
+    uint64_t target_class_ids; /* bits; 0: all */
+    bool multi_label, from_logits, sparse_y_true, sparse_y_pred;
+    uint32_t output; /* of the network: which one it looks at */
+    bool weighted;   /* by the sample weights; others count examples once each */
+} sn_metric;
+SNUG_CHECKED snug_status sn_metric_parse(const char *text, const sn_loss *loss,
+                                         const snug_type *output, sn_metric *out, snug_error *err);
+/* The sums of this batch: n_sums numbers of y_pred's dtype, in any shape. weight ([batch], y_pred's
+ * dtype; for means also [batch, steps]) counts examples otherwise than once each; SN_NO_VALUE: all
+ * alike. */
+sn_value sn_metric_build(sn_builder *b, const sn_metric *m, sn_value y_true, sn_value y_pred,
+                         sn_value weight);
+/* Whether a mask of the output acts on it: on means, as in Keras. */
+bool sn_metric_masked(const sn_metric *m);
+/* Whether more of it is better. */
+bool sn_metric_rises(const sn_metric *m);
+/* The metric from its sums over all batches; NaN where no example was seen. */
+double sn_metric_finish(const sn_metric *m, const double *sums);
 
 #endif

@@ -9,7 +9,8 @@
  *   R2                                 by output: y, y^2, squared error; examples
  *
  * Buckets follow Keras: with T thresholds, evenly apart, bucket ceil(p * (T - 1)) of 0 to T - 1. */
-#include "nn/metric.h"
+#include "nn/metric_rows.h"
+#include "nn/keras_number.h"
 #include "nn/setting_text.h"
 
 #include <math.h>

@@ -10,7 +10,7 @@
  * 3. An application reads only tensors made before it, so the list is an order to build in.
  * 4. A failed call leaves counts as they were; what it took from the zone stays until the network
  * is destroyed. */
-#include "nn/network.h"
+#include "nn/application.h"
 
 #include "base/rng.h"
 

@@ -1,27 +1,200 @@
-/* network.h: what the files of network*.c and layer_call.c share. */
+/* network.h: the list of layers and of their applications (Sequential is a chain; shared layers and
+ * several inputs are the same structure with more edges), for who puts it together and who makes
+ * steps of it. It owns no tensors and no graph.
+ * Building appends one application after the other to a graph: for a batch size, in training or
+ * inference mode. Variables get their home ids once, in creation order, when the network is first
+ * built; the caller (room train) gives each home bytes in the state.
+ *
+ * Compute dtype: sn_network.compute_dtype may differ from variable_dtype; variables are cast at
+ * reading. */
 #ifndef SN_NN_NETWORK_H
 #define SN_NN_NETWORK_H
 
-#include "nn/nn.h"
+#include "graph/graph.h"
+#include "memory/names.h"
+#include "nn/config.h"
 
-/* What an application reads and makes in a graph. */
+#define SN_MAX_TENSOR 64 /* inputs and outputs of a network, and outputs of an application */
+
+#define SN_LAYER_MAX_VARS 16
+struct sn_layer {
+    const sn_layer_class *cls;
+    const char *name;
+    void *conf;
+    bool trainable;
+    int n_vars;
+    uint32_t *homes; /* [SN_LAYER_MAX_VARS] of the network's variables; set at the first build */
+    int uses;        /* applications */
+    uint32_t first_var, end_var; /* its weights, and those of layers within it, lie from here to
+                                    there; others' may, too */
+    snug_type output;            /* the first, of its first application */
+};
+
+/* A variable of the network: home id = index. */
 typedef struct {
-    sn_value in[SN_MAX_IN], in_mask[SN_MAX_IN];
-    sn_value out[SN_MAX_TENSOR], out_mask;
-    int n_out;
-    bool ends_masks; /* of the tensors it read, for applications behind it */
-} sn_applied;
+    const char *name; /* "conv2d/kernel" */
+    snug_type type;
+    bool trainable;
+    bool slot;     /* made by the optimizer: "adam/conv2d/kernel/momentum"; slots stand behind all
+                      weights */
+    bool kept;     /* a slot that a layer made: what it keeps from step to step */
+    bool own_seed; /* its initialiser names a seed: the network's seed does not change it */
+    sn_recipe init;
+    uint32_t layer;          /* of the network: a layer inside counts as the outer one */
+    uint32_t *home;          /* the layer's entry for it; NULL for slots */
+    const char *regularizer; /* of the layer's configuration: "l2:l2=0.01"; "" or NULL: none */
+    const char *constraint;
+    bool by_layer; /* the layer itself adds the penalty: it is of another value than the variable */
+} sn_net_var;
 
-SNUG_CHECKED snug_status sn_network_build_one(sn_network *n, const sn_application *a, sn_graph *g,
-                                              bool training, sn_applied *io, snug_error *err);
-/* The key of a variable's initial values. */
-uint64_t sn_network_initial_key(const sn_network *n, const char *name);
-/* data_format="channels_first" (channels.c): whether the layer has it; inputs as the build function
- * wants them, which gives the number of spatial axes; and outputs as the model wants them. */
-bool sn_channels_first(sn_layer_call *c);
-int sn_channels_to_end(sn_layer_call *c);
-void sn_channels_back(sn_layer_call *c, int spatial);
-/* That a network may have this input. */
-SNUG_CHECKED snug_status sn_network_check_input(const snug_type *input, snug_error *err);
+/* A write asked for in the forward pass and done at the end of the step, behind the check of the
+ * loss: a moving average, or (momentum 0) the value itself. */
+typedef struct {
+    uint32_t home;
+    sn_value value; /* in the variable's dtype */
+    double momentum;
+} sn_pending_write;
+
+/* One application of a layer. Tensors are numbered: the network's inputs, then the outputs of the
+ * applications in their order; an application reads only earlier ones. */
+typedef struct {
+    uint32_t layer;
+    int use; /* 0 for the first application of the layer */
+    int n_in;
+    uint32_t in[SN_MAX_IN];
+    const char *role[SN_MAX_IN]; /* as in sn_layer_call */
+    const char *call;
+    uint32_t first; /* of its outputs */
+    int n_out;
+} sn_application;
+
+/* dims[0] = -1 where it is the batch; inferred when the application is added. */
+typedef struct {
+    snug_type type, mask;
+    bool masked;
+} sn_net_tensor;
+
+/* Where variables are read whose homes are not the graph's own: a recording has handles of its
+ * own for them. */
+typedef struct {
+    void *ctx;
+    snug_status (*read)(void *ctx, sn_graph *g, uint32_t home, sn_value *out, snug_error *err);
+} sn_network_door;
+
+struct sn_network {
+    snug_engine *engine;
+    sn_zone *zone;      /* names, configurations: category MODEL */
+    sn_zone *slot_zone; /* names of slots; NULL while there are none */
+    const char *name;
+    const char *input_names[SN_MAX_TENSOR]; /* "" for the only input of a Sequential model */
+    uint32_t n_inputs;
+    sn_net_tensor *tensors;
+    size_t n_tensors, cap_tensors;
+    sn_layer *layers;
+    size_t n_layers, cap_layers;
+    sn_application *applications;
+    size_t n_applications, cap_applications;
+    uint32_t outputs[SN_MAX_TENSOR];         /* tensors; the newest alone unless set */
+    const char *output_names[SN_MAX_TENSOR]; /* where they differ from the layers' names; or NULL */
+    uint32_t n_outputs;
+    sn_net_var *vars;
+    size_t n_vars, cap_vars;
+    sn_names var_names;        /* to indices of vars */
+    sn_names layer_names;      /* to indices of layers */
+    sn_names last_numbers;     /* of automatic names, by the class's snake case */
+    uint32_t first_updated;    /* gradients of an update are of weights from here on */
+    sn_pending_write *pending; /* of the newest sn_network_build */
+    size_t n_pending, cap_pending;
+    sn_value *losses; /* scalars that layers add to the loss, of the newest sn_network_build */
+    size_t n_losses, cap_losses;
+    snug_dtype variable_dtype, compute_dtype;
+    uint64_t seed;
+    const sn_network_door *door; /* NULL: variables are the graph's */
+};
+
+/* `input` has dims[0] = -1, the batch; f32, f64, i32 or i64. */
+SNUG_CHECKED snug_status sn_network_create(snug_engine *e, const char *name, const snug_type *input,
+                                           sn_network **out, snug_error *err);
+/* Without an input: for layers that are applied by hand, and for the slots of an optimizer. */
+SNUG_CHECKED snug_status sn_network_create_bare(snug_engine *e, snug_dtype dtype, sn_network **out,
+                                                snug_error *err);
+void sn_network_destroy(sn_network *n);
+/* Makes `layer` (of sn_layer_make) the network's only one, to be applied by hand. */
+SNUG_CHECKED snug_status sn_network_take_layer(sn_network *n, const sn_layer *layer,
+                                               snug_error *err);
+/* One more input, before the first layer is added. */
+SNUG_CHECKED snug_status sn_network_add_input(sn_network *n, const char *name,
+                                              const snug_type *input, uint32_t *tensor,
+                                              snug_error *err);
+/* name NULL or "": Keras' automatic one (dense, dense_1, ...). `fill` sets fields of the defaulted
+ * configuration; the layer is checked by inferring its output. After an error the network is what
+ * it was. */
+SNUG_CHECKED snug_status sn_network_add(sn_network *n, const char *class_name, const char *name,
+                                        sn_conf_fill fill, void *ctx, snug_error *err);
+/* The same on any tensors; sn_network_add's is the network's output. *tensor is the number of the
+ * new one. */
+typedef struct {
+    const char *class_name, *name;
+    sn_conf_fill fill;
+    void *ctx;
+    const uint32_t *in;
+    int n_in;
+    const char *const *role; /* n_in of them, or NULL: all in order */
+    const char *call;        /* or NULL */
+} sn_layer_spec;
+/* *tensor is the first output; the others have the numbers behind it. */
+SNUG_CHECKED snug_status sn_network_add_on(sn_network *n, const sn_layer_spec *spec,
+                                           uint32_t *tensor, snug_error *err);
+/* Applies a layer once more, with the same variables; of the spec only in, n_in, role and call
+ * count. */
+SNUG_CHECKED snug_status sn_network_apply(sn_network *n, uint32_t layer, const sn_layer_spec *spec,
+                                          uint32_t *tensor, snug_error *err);
+/* A layer to stand inside another, for LAYER and LAYERS fields; of the spec only class_name, name,
+ * fill and ctx count. name NULL: the snake-case class. It lives as long as the network. */
+SNUG_CHECKED snug_status sn_layer_make(sn_network *n, const sn_layer_spec *spec, sn_layer **out,
+                                       snug_error *err);
+/* The layer of this name, or n_layers. */
+uint32_t sn_network_find(const sn_network *n, const char *name);
+const snug_type *sn_network_type(const sn_network *n, uint32_t tensor);
+void sn_network_set_outputs(sn_network *n, const uint32_t *tensors, uint32_t count);
+/* The name of output i: what it was given, or that of the layer that makes it. */
+SNUG_CHECKED snug_status sn_network_name_output(sn_network *n, uint32_t i, const char *name,
+                                                snug_error *err);
+const char *sn_network_output_name(const sn_network *n, uint32_t i);
+/* Keras' layer.trainable: a frozen layer has no gradients, and batch normalisation uses its moving
+ * statistics. */
+void sn_network_set_trainable(sn_network *n, size_t layer, bool trainable);
+/* Of all initial values; of all variables and of computation (f32 or f64). Before anything reads
+ * the variables. */
+void sn_network_set_seed(sn_network *n, uint64_t seed);
+void sn_network_set_dtype(sn_network *n, snug_dtype dtype);
+/* Keras' dtype policy: variables are kept in one type and cast to the other where they are read;
+ * input and output have the compute dtype. */
+void sn_network_set_policy(sn_network *n, snug_dtype variable, snug_dtype compute);
+bool sn_network_trains(const sn_network *n,
+                       uint32_t home); /* a weight that gets gradients: its layer is not frozen */
+size_t sn_network_n_weights(const sn_network *n); /* variables that are not slots: the first ones */
+bool sn_network_find_variable(const sn_network *n, const char *name, uint32_t *home);
+/* A variable behind all others, in the network's own order: home id = index. Used by layers and
+ * optimizers. */
+SNUG_CHECKED snug_status sn_network_variable(sn_network *n, const sn_net_var *var, uint32_t *home,
+                                             snug_error *err);
+/* Variable `home` in this graph: its newest version, raw; declared there when it is new to it. */
+SNUG_CHECKED snug_status sn_network_read(const sn_network *n, sn_graph *g, uint32_t home,
+                                         sn_value *out, snug_error *err);
+/* Forgets slots (the optimizer changed). Homes of weights before the first slot stay; those of a
+ * layer that was added behind slots move down. */
+void sn_network_drop_slots(sn_network *n);
+
+/* What the network made of its inputs, one per output. */
+typedef struct {
+    sn_value y[SN_MAX_TENSOR];
+    sn_value mask[SN_MAX_TENSOR]; /* SN_NO_VALUE: nothing is masked */
+} sn_network_result;
+/* Appends the network to a graph; x has n_inputs values. Registers variables on first use. */
+SNUG_CHECKED snug_status sn_network_build(sn_network *n, sn_graph *g, const sn_value *x,
+                                          bool training, sn_network_result *out, snug_error *err);
+/* Appends the writes of the newest sn_network_build (part UPDATE). */
+SNUG_CHECKED snug_status sn_network_updates(sn_network *n, sn_graph *g, snug_error *err);
 
 #endif

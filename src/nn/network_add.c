@@ -1,7 +1,7 @@
 /* network_add.c: inputs, layers and applications are added to a network. An application is checked
  * by building it alone on a scratch graph, which also makes the layer's variables and tells the
  * types and masks of its outputs. */
-#include "nn/network.h"
+#include "nn/application.h"
 
 #include <stdio.h>
 #include <string.h>

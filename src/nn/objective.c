@@ -5,7 +5,7 @@
  * (sum_over_batch_size), not by the sum of the weights; a mask divides by the number of valid
  * terms. Weights and masks have the leading axes of the terms; they count for all that lies
  * behind. */
-#include "nn/nn.h"
+#include "nn/objective.h"
 
 #include <string.h>
 

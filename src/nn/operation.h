@@ -2,7 +2,7 @@
 #ifndef SN_NN_OPERATION_H
 #define SN_NN_OPERATION_H
 
-#include "nn/nn.h"
+#include "nn/layer_call.h"
 
 typedef struct {
     const char *names; /* words, in small letters without underscores; NULL ends a table */

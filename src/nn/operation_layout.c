@@ -2,6 +2,7 @@
  * image.resize, over the helpers of graph/build.h. Settings stand in the configuration as the
  * reader keeps them: axes in `axes`, counts, shifts and sizes in `shape`, names in `mode`. */
 #include "nn/operation.h"
+#include "nn/keras_number.h"
 #include "nn/picture_layers.h"
 #include "nn/spatial.h"
 #include "nn/setting_text.h"

@@ -3,6 +3,7 @@
  * products over several axes. Rows of a table for layers_operation.c; settings stand in the
  * configuration as the reader keeps them: axes in `axes`, other whole numbers in `shape`. */
 #include "nn/operation.h"
+#include "nn/keras_number.h"
 #include "nn/spatial.h"
 
 #include "base/size.h"

@@ -7,7 +7,8 @@
  * beta_1^t); Nadam has three of its own; "optimizer/learning_rate" is the plain one, for
  * weight_decay; those of moving averages of the weights (use_ema). */
 #include "base/real.h"
-#include "nn/optimizer.h"
+#include "nn/keras_number.h"
+#include "nn/optimizer_rows.h"
 #include "nn/setting_text.h"
 
 #include <math.h>

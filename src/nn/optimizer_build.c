@@ -6,7 +6,9 @@
  *
  * Slots are variables of the network behind all weights, named "adam/conv2d/kernel/momentum" and
  * ".../velocity". */
-#include "nn/optimizer.h"
+#include "nn/optimizer_rows.h"
+#include "nn/keras_number.h"
+#include "nn/regularizer.h"
 
 #include <stdio.h>
 

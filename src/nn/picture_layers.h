@@ -2,7 +2,7 @@
 #ifndef SN_NN_PICTURE_LAYERS_H
 #define SN_NN_PICTURE_LAYERS_H
 
-#include "nn/nn.h"
+#include "nn/layer_call.h"
 #include "op/picture_attrs.h"
 
 /* The input in the compute dtype and its type; false after an error or when it is no picture. */

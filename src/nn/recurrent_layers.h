@@ -2,7 +2,7 @@
 #ifndef SN_NN_RECURRENT_LAYERS_H
 #define SN_NN_RECURRENT_LAYERS_H
 
-#include "nn/nn.h"
+#include "nn/layer_call.h"
 
 /* The initialiser of an LSTM's bias where the forget gate begins at 1; it must be a constant. */
 sn_init sn_forget_init(sn_layer_call *c, const sn_init *bias, int64_t units);

@@ -1,7 +1,8 @@
 /* regularizer.c: Keras' regularisers (a scalar of a weight or of a layer's output, added to the
  * loss) and constraints (what a weight becomes after each update), by their names: "l2",
  * "l1_l2:l1=0.01,l2=0.02", "max_norm:max_value=2,axis=[0,1]". Built from operators there are. */
-#include "nn/nn.h"
+#include "nn/keras_number.h"
+#include "nn/regularizer.h"
 #include "nn/setting_text.h"
 
 #include <math.h>

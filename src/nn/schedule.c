@@ -1,7 +1,7 @@
 /* schedule.c: Keras' learning-rate schedules, one row each, as functions of the number of steps
  * taken so far. A rate is a parameter of the step: no plan depends on it. Keras computes them in
  * f32, also for f64 models: every operation here is rounded as there. */
-#include "nn/nn.h"
+#include "nn/schedule.h"
 #include "nn/setting_text.h"
 
 #include <math.h>

@@ -11,7 +11,7 @@
 #ifndef SN_NN_SPATIAL_H
 #define SN_NN_SPATIAL_H
 
-#include "nn/nn.h"
+#include "nn/layer_call.h"
 
 #define SN_SPATIAL_AXES 3
 

@@ -6,7 +6,8 @@
  *
  * so that every state write stands behind everything that may refuse the data: a step that fails
  * changed nothing. */
-#include "nn/nn.h"
+#include "nn/regularizer.h"
+#include "nn/step.h"
 
 #include <stdio.h>
 

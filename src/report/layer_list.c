@@ -1,7 +1,7 @@
 /* layer_list.c: `snug layers`: the layer classes with their settings and Keras' defaults, as
  * layers.def has them. */
 #include "base/say.h"
-#include "nn/nn.h"
+#include "nn/config.h"
 
 #include <snug/train.h>
 #include <stdio.h>

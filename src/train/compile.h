@@ -2,7 +2,9 @@
 #ifndef SN_TRAIN_COMPILE_H
 #define SN_TRAIN_COMPILE_H
 
-#include "nn/nn.h"
+#include "nn/metric.h"
+#include "nn/objective.h"
+#include "nn/optimizer.h"
 
 #include <snug/train.h>
 

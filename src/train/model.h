@@ -16,7 +16,7 @@
 #define SN_TRAIN_MODEL_H
 
 #include "exec/exec.h"
-#include "nn/nn.h"
+#include "nn/step.h"
 #include "train/compile.h"
 #include "train/batch_rows.h"
 

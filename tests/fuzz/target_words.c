@@ -4,7 +4,9 @@
 #include "base/real.h"
 #include "data/augment.h"
 #include "fuzz/fuzz.h"
-#include "nn/nn.h"
+#include "nn/metric.h"
+#include "nn/objective.h"
+#include "nn/optimizer.h"
 #include "tensor/type.h"
 #include "train/compile.h"
 
