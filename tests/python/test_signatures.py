@@ -303,14 +303,20 @@ ELSEWHERE = {("jpeg_quality", "dct_method"): "how fast a picture is read, within
              ("moments", "shift"): "nothing of TensorFlow 2 reads it either"}
 
 
+def table(name):
+    """The path of one of the tables of src/, in whichever room it stands."""
+    path, = glob.glob(os.path.join(ROOT, "src", "*", name))
+    return path
+
+
 class RowsOfC(unittest.TestCase):
     @staticmethod
     @functools.cache
     def rows():
         """(function, [C functions that may read its arguments], signature) of each row of the two tables."""
-        with open(os.path.join(ROOT, "src", "eager", "functions.def")) as f:
+        with open(table("functions.def")) as f:
             eager = re.findall(r'^SNUG_FN\((\w+), \w+, "[^"]*", "([^"]*)"', f.read(), re.M)
-        with open(os.path.join(ROOT, "src", "data", "data_ops.def")) as f:
+        with open(table("data_ops.def")) as f:
             data = re.findall(r'^SNUG_DATA_OP\((\w+), (\w+), (\w+), "[^"]*", "([^"]*)"', f.read(), re.M)
         return [(name, ["sn_fn_" + name], arguments) for name, arguments in eager] + \
             [(run, ["sn_data_" + run, "sn_spec_" + spec, "sn_prepare_" + prepare], arguments) for run, spec, prepare, arguments in data]
@@ -318,9 +324,10 @@ class RowsOfC(unittest.TestCase):
     @staticmethod
     @functools.cache
     def texts():
-        """Of some C functions, the words in quotes in their code and in all that they call in their room."""
+        """Of some C functions, the words in quotes in their code and in all that they call in the rooms of the tables."""
         words, calls = {}, {}
-        for path in glob.glob(os.path.join(ROOT, "src", "eager", "*.c")) + glob.glob(os.path.join(ROOT, "src", "data", "*.c")):
+        rooms = {os.path.dirname(table(name)) for name in ("functions.def", "data_ops.def")} | {os.path.join(ROOT, "src", "eager")}
+        for path in sorted(path for room in rooms for path in glob.glob(os.path.join(room, "*.c"))):
             with open(path) as f:
                 for name, body in re.findall(r"^\w[\w ]* \*?(\w+)\((?:[^;{}()]|\([^()]*\))*\) \{\n(.*?)^\}", f.read(), re.M | re.S):
                     words.setdefault(name, set()).update(re.findall(r'"(\w+)"', body))
