@@ -44,7 +44,6 @@ def keras_model(case):
 
 
 def torch_model(case):
-    import torch
     import torch.nn as nn
     import torch.nn.functional as F
     conv = lambda a, b, pad=1: [nn.Conv2d(a, b, 3, padding=pad), nn.ReLU()]

@@ -45,7 +45,7 @@ def _is_on_host(options):
 
 
 def _start(options):
-    import runpy                             # noqa: F401: what main needs is there when the process is measured
+    import runpy                             # noqa: F401 (what main needs is loaded when the process is measured)
     import snug
     from snug import _C, _hook, errors       # noqa: F401
     size, host = options.get("--budget") or os.environ.get("SNUG_BUDGET"), options.get("--host-budget")

@@ -14,7 +14,6 @@ import weakref
 from collections import namedtuple
 
 from snug import _C, _nest, _tape
-from snug._given import default_only
 from snug._lazy import tf
 from snug._threads import ThreadList
 from snug._types import MakesVariable, Peek, TensorSpec

@@ -20,7 +20,7 @@ _OTHERWISE = {"All": ("reduce_all", _REDUCES), "Any": ("reduce_any", _REDUCES), 
               "ArgMax": ("argmax", {"dimension": "axis"}), "ArgMin": ("argmin", {"dimension": "axis"}), "AvgPool": ("nn.avg_pool", {"value": "input"}),
               "BatchMatMulV2": ("matmul", {"x": "a", "y": "b", "adj_x": "adjoint_a", "adj_y": "adjoint_b"}), "Cast": ("cast", {"DstT": "dtype"}),
               "ConcatV2": ("concat", {}), "Conv2D": ("nn.conv2d", {"filter": "filters"}), "Einsum": ("einsum", {"inputs": "*"}),
-              "OnesLike": ("ones_like", {"x": "input"}), "ZerosLike": ("zeros_like", {"x": "input"}), 
+              "OnesLike": ("ones_like", {"x": "input"}), "ZerosLike": ("zeros_like", {"x": "input"}),
               "SelectV2": ("where", {"t": "x", "e": "y"}), "Split": ("split", {"num_split": "num_or_size_splits"}), "Transpose": ("transpose", {"x": "a"}),
               "AddN": ("add_n", {}), "Pad": ("pad", {"input": "tensor"}), "PadV2": ("pad", {"input": "tensor"}), "Unpack": ("unstack", {}),
               "ReverseV2": ("reverse", {}), "Slice": ("slice", {"input": "input_"}), "Cholesky": ("linalg.cholesky", {})}

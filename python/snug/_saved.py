@@ -2,7 +2,6 @@
 the program that loads it must define, and what its attributes hold; functions among them by the names they are registered under
 (keras.saving.register_keras_serializable). TensorFlow's own folders hold graphs, which Snug does not read."""
 import functools
-import json
 import os
 import re
 import secrets

@@ -51,7 +51,7 @@ class _Captured:
             if capture.needs_python:
                 self.why, self.run = "it calls Python", self._python
                 return capture
-        except (Peek, MakesVariable) as error:
+        except (Peek, MakesVariable):
             self.why = "it looks at a value"
             return None
         except Exception as error:          # what cannot be written down may be done
@@ -990,4 +990,4 @@ def NumpyIterator(dataset):
     return dataset.as_numpy_iterator()
 
 
-from snug import _data_experimental as experimental  # noqa: E402  (it is made of the names above)
+from snug import _data_experimental as experimental  # noqa: E402, F401 (it is made of the names above)

@@ -67,18 +67,18 @@ for _name, _number in (("CancelledError", 1), ("UnknownError", 2), ("InvalidArgu
     _make(_name, _number)
 
 
-class _DataError(InvalidArgumentError):
+class _DataError(InvalidArgumentError):  # noqa: F821 (_make put it into this module)
     """By what tensors hold, not by their shapes: where Keras makes a ValueError of the others, this one stays."""
 
 
 _DataError.__name__ = _DataError.__qualname__ = "InvalidArgumentError"
 
 
-class _TracedError(InvalidArgumentError, ValueError):
+class _TracedError(InvalidArgumentError, ValueError):  # noqa: F821
     """By shapes and arguments while a function is traced, where TensorFlow has a ValueError; it is caught as either."""
 
 
-class _TracedTypeError(InvalidArgumentError, TypeError):
+class _TracedTypeError(InvalidArgumentError, TypeError):  # noqa: F821
     """The same by dtypes."""
 
 

@@ -5,7 +5,7 @@ import array
 import os
 import unittest
 
-from budget_case import MIB, PAGE, Case, files
+from budget_case import MIB, Case, files
 
 
 class Curve(Case):

@@ -146,7 +146,7 @@ def main():
     if unknown:
         sys.exit("no such program: " + " ".join(unknown))
     if given.as_is:
-        import tensorflow                    # once, before the processes fork
+        import tensorflow  # noqa: F401 (once, before the processes fork)
     passed = failed = 0
     names, before = given.names or every, (lambda: None) if given.as_is else use_snug
     if given.device == "gpu":

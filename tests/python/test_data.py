@@ -4,6 +4,7 @@ import gc
 import os
 import subprocess
 import sys
+import tempfile
 import unittest
 
 import numpy as np
@@ -83,6 +84,20 @@ class Stages(unittest.TestCase):
             self.assertEqual([e.numpy().tolist() for e in Dataset.load(folder)], [[1], [1, 2]])
             os.remove(os.path.join(folder, next(n for n in os.listdir(folder) if n.startswith("elements"))))
             self.assertRaises(tf.errors.NotFoundError, Dataset.load, folder)
+
+
+class Pictures(unittest.TestCase):
+    def test_a_picture_is_saved_as_its_name_says(self):
+        x = np.arange(48, dtype=np.float32).reshape(4, 4, 3)
+        with tempfile.TemporaryDirectory() as d:
+            for name, first in (("a.png", b"\x89PNG"), ("a.jpg", b"\xff\xd8\xff")):
+                path = os.path.join(d, name)
+                tf.keras.utils.save_img(path, x, scale=False)
+                with open(path, "rb") as f:
+                    self.assertEqual(f.read(len(first)), first)
+            np.testing.assert_array_equal(np.asarray(tf.keras.utils.load_img(os.path.join(d, "a.png"))), x)
+            with self.assertRaisesRegex(NotImplementedError, "file_format='bmp'"):
+                tf.keras.utils.save_img(os.path.join(d, "a.png"), x, file_format="bmp")
 
 
 if __name__ == "__main__":

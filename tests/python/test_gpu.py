@@ -14,11 +14,11 @@ if PLUGIN:
     os.environ["SNUG_CUDA_PLUGIN"] = PLUGIN
     os.environ.pop("SNUG_DEVICE", None)
 
-import numpy as np
+import numpy as np  # noqa: E402 (snug reads the environment as it is imported)
 
-import snug
-import snug.tensorflow as tf
-from snug import _C
+import snug  # noqa: E402
+import snug.tensorflow as tf  # noqa: E402
+from snug import _C  # noqa: E402
 
 MIB = 1 << 20
 

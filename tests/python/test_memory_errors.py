@@ -6,7 +6,6 @@ SNUG_TEST_FULL every request is tried; else some of them."""
 import faulthandler
 import gc
 import os
-import sys
 import unittest
 
 import numpy as np

@@ -129,7 +129,7 @@ class Functions(unittest.TestCase):
             v.assign_add(1.0)
             return x * v
 
-        with tf.GradientTape() as tape:
+        with tf.GradientTape():
             y = f(tf.constant(10.0))
         self.assertEqual((float(y), float(v)), (30, 3))
         self.assertEqual(float(f(tf.constant(1.0))), 4)

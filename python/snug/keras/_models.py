@@ -2,12 +2,12 @@
 import collections
 import json
 
-from snug import _C, _nest
+from snug import _nest
 from snug._given import default_only
 from snug.keras import _layer, _operations, _serial, _symbolic
 from snug.keras._layer import Layer
 from snug.keras._names import auto_name, snake
-from snug.keras._symbolic import KerasTensor, Node
+from snug.keras._symbolic import KerasTensor
 from snug.keras._training import Trainer
 
 

@@ -1,5 +1,6 @@
 """keras.utils on pictures: image_dataset_from_directory, load_img, img_to_array, array_to_img, save_img."""
 import functools
+import os
 
 from snug import _C
 from snug._given import default_only

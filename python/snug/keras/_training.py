@@ -318,7 +318,7 @@ class Trainer:
         return values[0] if len(values) == 1 else values
 
     def predict(self, x, batch_size=None, verbose="auto", steps=None, callbacks=None, **old):
-        import numpy  # noqa: F401: its code comes before room is measured
+        import numpy  # noqa: F401 (its code comes before room is measured)
         _refuse("predict", old)
         from snug.keras import callbacks as kc
         batches = _data.source(x, None, None, batch_size, False, steps)
@@ -400,7 +400,7 @@ def _leave_room(batch, batches, validation, runner, room):
     plans = _LOOPS + (2 if validation.data is not None else 0) + (1 if not rows or rows % batches.batch else 0)
     left = 2 * PIECE if runner.to_book() else 0
     if any(isinstance(c, (kc.ModelCheckpoint, kc.BackupAndRestore)) for c in runner.callbacks):
-        from snug.keras import _hdf5, _saving, _serial      # noqa: F401: code comes before room is measured
+        from snug.keras import _hdf5, _saving, _serial      # noqa: F401 (code comes before room is measured)
         import tempfile                                     # noqa: F401
         import zipfile                                      # noqa: F401
         left += 8 * PIECE

@@ -10,7 +10,7 @@ from snug._lazy import tf as _tf
 from snug._threads import aside
 from snug._given import default_only, refuse
 from snug.keras import _layer, _serial, _signatures, _symbolic, activations, backend
-from snug.keras._layer import InputSpec, Layer
+from snug.keras._layer import InputSpec, Layer  # noqa: F401 (InputSpec is a name of keras.layers)
 from snug.keras._names import auto_name
 from snug.keras._symbolic import KerasTensor, Node
 from snug.keras._variable import KerasVariable

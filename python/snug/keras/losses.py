@@ -1,7 +1,6 @@
 """keras.losses: classes and functions over the engine's losses; custom ones are Python functions or subclasses."""
 from snug import _C
 from snug._lazy import tf
-from snug._types import as_dtype
 from snug.keras import _serial, _signatures
 from snug.keras._names import snake
 

@@ -3,7 +3,7 @@ import contextlib
 import functools
 import operator
 
-from snug import _C, _nest
+from snug import _C
 from snug._lazy import tf
 from snug._types import as_dtype
 from snug.keras import _serial, _signatures

@@ -34,7 +34,7 @@ class L1L2(Regularizer):
 
 
 class L1(L1L2):
-    def __init__(self, l1=0.01, l=None):  # noqa: E741: as Keras 2 called it
+    def __init__(self, l1=0.01, l=None):  # noqa: E741 (as Keras 2 called it)
         super().__init__(l1=l1 if l is None else l)
 
     def get_config(self):
@@ -42,7 +42,7 @@ class L1(L1L2):
 
 
 class L2(L1L2):
-    def __init__(self, l2=0.01, l=None):  # noqa: E741: as Keras 2 called it
+    def __init__(self, l2=0.01, l=None):  # noqa: E741 (as Keras 2 called it)
         super().__init__(l2=l2 if l is None else l)
 
     def get_config(self):
