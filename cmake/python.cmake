@@ -20,7 +20,7 @@ include(CheckIPOSupported)
 check_ipo_supported(RESULT SNUG_HAS_IPO OUTPUT SNUG_IPO_WHY LANGUAGES C)
 if(SNUG_HAS_IPO AND NOT SNUG_SANITIZE)
   foreach(file memory/zone tensor/type op/table op/shape op/shape_map graph/graph graph/build record/record
-      record/record_tensor eager/function eager/arguments eager/fold eager/functions_math)
+      record/record_tensor eager/function eager/fold function/arguments function/functions_math)
     target_sources(snug_extension PRIVATE ${PROJECT_SOURCE_DIR}/src/${file}.c)
   endforeach()
   target_include_directories(snug_extension PRIVATE ${PROJECT_SOURCE_DIR}/src)

@@ -6,7 +6,7 @@ import re
 import subprocess
 import sys
 
-ROOMS = "base memory tensor op graph nn plan kernels/cpu kernels/cuda budget exec record codec data model train eager report cli python".split()
+ROOMS = "base memory tensor op graph function nn plan kernels/cpu kernels/cuda budget exec record codec data model train eager report cli python".split()
 MAX_FUNCTION, MAX_FILE, MAX_COLUMNS = 60, 800, 100
 ALLOCATE = re.compile(r"\b(malloc|calloc|realloc|reallocarray|aligned_alloc|posix_memalign|alloca|mmap|strdup|strndup|asprintf)\s*\(")
 OPTION = re.compile(r'"[^"]*--[a-z]')

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "eager/function_call.h"
+#include "function/function_call.h"
 #include "support/bench.h"
 
 #define MAX_POOL 400

@@ -5,7 +5,7 @@
  * 1. Only tensors with bytes of up to MAX_ELEMENTS whole numbers or truth values go in, and only
  * such come out; anything else is recorded as usual.
  * 2. Random functions are never computed here: a trace draws anew at each call. */
-#include "eager/function_call.h"
+#include "eager/eager_call.h"
 
 #include "exec/exec.h"
 
@@ -67,31 +67,62 @@ static bool has_open(const snug_argument *a) {
     return any;
 }
 
-bool sn_fn_is_small(const sn_fn_call *c) {
+bool sn_eager_is_small(const sn_eager_call *c) {
     int n = 0;
-    for (int i = 0; i < c->n_args; i++)
-        if (!are_small(&c->arg[i], &n))
+    for (int i = 0; i < c->f.n_args; i++)
+        if (!are_small(&c->f.arg[i], &n))
             return false;
     int n_open = 0;
-    for (int i = 0; n > 0 && snug_is_tracing(c->r.r) && i < c->n_args; i++)
-        n_open += has_open(&c->arg[i]);
-    if (n_open > 0 && !keeps_extents(c->names, n_open))
+    for (int i = 0; n > 0 && snug_is_tracing(c->r.r) && i < c->f.n_args; i++)
+        n_open += has_open(&c->f.arg[i]);
+    if (n_open > 0 && !keeps_extents(c->f.names, n_open))
         return false;
-    return n > 0 && n <= MAX_TENSORS && !strstr(c->names, "random");
+    return n > 0 && n <= MAX_TENSORS && !strstr(c->f.names, "random");
 }
 
 /* --- the graph -------------------------------------------------------------------------------- */
-sn_value sn_fn_fold_use(sn_fn_call *c, snug_tensor *t) {
-    sn_fold *const f = c->fold;
+static sn_value use(sn_fn_call *f, const snug_argument *a) {
+    sn_eager_call *const c = (sn_eager_call *)f;
+    sn_fold *const fold = c->fold;
     sn_value v = SN_NO_VALUE;
     char name[16];
-    snprintf(name, sizeof name, "x%d", f->n);
-    if (f->n == MAX_TENSORS)
-        sn_fn_refuse(c, SNUG_E_INTERNAL, "more than %d tensors", MAX_TENSORS);
-    else if (sn_graph_input(c->b->graph, name, snug_tensor_type(t), &v, &c->b->error) == SNUG_OK)
-        f->tensor[f->n++] = t;
+    snprintf(name, sizeof name, "x%d", fold->n);
+    if (fold->n == MAX_TENSORS)
+        sn_fn_refuse(f, SNUG_E_INTERNAL, "more than %d tensors", MAX_TENSORS);
+    else if (sn_graph_input(f->b->graph, name, sn_eager_type(a), &v, &f->b->error) == SNUG_OK)
+        fold->tensor[fold->n++] = a->tensor;
     return v;
 }
+
+static bool knows(const sn_fn_call *f, const snug_argument *a, bool *zero) {
+    snug_view v;
+    (void)f;
+    if (a->kind != SNUG_ARG_TENSOR || snug_tensor_pin(a->tensor, &v, NULL) != SNUG_OK)
+        return false;
+    const size_t bytes = snug_dtype_bytes(v.type.dtype);
+    const int64_t n = sn_type_count(&v.type), none = 0;
+    for (int64_t i = 0; i < n && !*zero; i++)
+        *zero = memcmp((const char *)v.data + (size_t)i * bytes, &none, bytes) == 0;
+    snug_tensor_unpin(a->tensor);
+    return true;
+}
+
+/* Functions that are named random are recorded; others draw beside floats only. */
+static int64_t refuse_draw(sn_fn_call *f) {
+    sn_fn_refuse(f, SNUG_E_SHAPE, "a draw for whole numbers; cast them");
+    return 0;
+}
+
+static int64_t refuse_seeded(sn_fn_call *f, int64_t seed) {
+    (void)seed;
+    return refuse_draw(f);
+}
+
+static const sn_fn_door folding = {.use = use,
+                                   .type = sn_eager_type,
+                                   .draw = refuse_draw,
+                                   .draw_seeded = refuse_seeded,
+                                   .knows = knows};
 
 static snug_status fill_input(void *ctx, int64_t first, int64_t n, const snug_view *to,
                               snug_error *err) {
@@ -100,20 +131,20 @@ static snug_status fill_input(void *ctx, int64_t first, int64_t n, const snug_vi
 }
 
 /* Memory for the results, which are named; false when one is of another kind. */
-static snug_status make_outputs(sn_fn_call *c, snug_tensor **given, snug_view *views, bool *fits,
+static snug_status make_outputs(sn_eager_call *c, snug_tensor **given, snug_view *views, bool *fits,
                                 snug_error *err) {
-    sn_graph *const g = c->b->graph;
-    for (int i = 0; i < c->n_out; i++) {
+    sn_graph *const g = c->r.b.graph;
+    for (int i = 0; i < c->f.n_out; i++) {
         char name[16];
-        *fits = sn_value_ok(c->out[i]); /* else an argument is missing: recording says so */
+        *fits = sn_value_ok(c->f.out[i]); /* else an argument is missing: recording says so */
         if (!*fits)
             return SNUG_OK;
-        const snug_type t = *sn_graph_type(g, c->out[i]);
-        *fits = c->n_out <= MAX_TENSORS && is_small(&t);
+        const snug_type t = *sn_graph_type(g, c->f.out[i]);
+        *fits = c->f.n_out <= MAX_TENSORS && is_small(&t);
         if (!*fits)
             return SNUG_OK;
         snprintf(name, sizeof name, "y%d", i);
-        SNUG_TRY(sn_graph_output(g, name, c->out[i], err));
+        SNUG_TRY(sn_graph_output(g, name, c->f.out[i], err));
         views[i].type = t;
         SNUG_TRY(snug_type_bytes(&t, &views[i].bytes, err));
         SNUG_TRY(snug_tensor_fresh(c->r.r, &t, &given[i], &views[i].data, err));
@@ -121,24 +152,25 @@ static snug_status make_outputs(sn_fn_call *c, snug_tensor **given, snug_view *v
     return SNUG_OK;
 }
 
-static snug_status run(sn_fn_call *c, snug_view *views, snug_error *err) {
+static snug_status run(sn_eager_call *c, snug_view *views, snug_error *err) {
     sn_input_binding inputs[MAX_TENSORS];
     memset(inputs, 0, sizeof inputs);
     for (int i = 0; i < c->fold->n; i++)
         inputs[i] = (sn_input_binding){.ctx = c->fold->tensor[i], .fill = fill_input};
     const sn_naive_options o = {.inputs = inputs, .outputs = views};
-    return sn_naive_run(sn_graph_engine(c->b->graph), c->b->graph, NULL, &o, err);
+    return sn_naive_run(sn_graph_engine(c->r.b.graph), c->r.b.graph, NULL, &o, err);
 }
 
-static snug_status fold_on(sn_fn_call *c, sn_fn build, snug_tensor **given, bool *done,
+static snug_status fold_on(sn_eager_call *c, sn_fn build, snug_tensor **given, bool *done,
                            snug_error *err) {
     snug_view views[MAX_TENSORS];
     bool fits = true;
-    c->b = &c->r.b;
-    memset(c->out, 0xff, sizeof c->out);
-    build(c);
-    SNUG_TRY(sn_builder_done(c->b, err));
-    if (c->known) {
+    c->f.b = &c->r.b;
+    c->f.door = &folding;
+    memset(c->f.out, 0xff, sizeof c->f.out);
+    build(&c->f);
+    SNUG_TRY(sn_builder_done(&c->r.b, err));
+    if (c->f.known) {
         *done = true;
         return SNUG_OK;
     }
@@ -153,8 +185,8 @@ static snug_status fold_on(sn_fn_call *c, sn_fn build, snug_tensor **given, bool
     return status;
 }
 
-snug_status sn_fn_fold(sn_fn_call *c, sn_fn build, snug_tensor **given, bool *done,
-                       snug_error *err) {
+snug_status sn_eager_fold(sn_eager_call *c, sn_fn build, snug_tensor **given, bool *done,
+                          snug_error *err) {
     sn_fold fold = {.n = 0};
     sn_graph *g;
     *done = false;
@@ -164,8 +196,8 @@ snug_status sn_fn_fold(sn_fn_call *c, sn_fn build, snug_tensor **given, bool *do
     const snug_status status = fold_on(c, build, given, done, err);
     c->fold = NULL;
     if (!*done) {
-        c->n_out = 1;
-        c->known = NULL;
+        c->f.n_out = 1;
+        c->f.known = NULL;
     }
     sn_graph_destroy(g);
     return status;

@@ -1,55 +1,15 @@
-/* function.c: the table of functions and how one is called: lists become tensors and tensors that
- * stand for settings are read before the recording is touched; then the function's own build
+/* function.c: a row of the table of functions called on recorded tensors: lists become tensors and
+ * tensors that stand for settings are read before the recording is touched; then the row's build
  * function appends to it.
  *
  * 1. Between sn_record_begin and sn_record_end nothing but the build function runs.
  * 2. A failed call leaves the recording and *n_out as they were. */
-#include "eager/function_call.h"
+#include "eager/eager_call.h"
 #include "memory/numbers.h"
-#include "nn/setting_text.h"
 #include "tensor/feed.h"
 
 #include <assert.h>
 #include <string.h>
-
-#define STRICT                                        false
-#define PROMOTES                                      true
-#define SNUG_FN(build, mode, names, signature, about) void sn_fn_##build(sn_fn_call *c);
-#include "eager/functions.def"
-#undef SNUG_FN
-
-typedef struct {
-    snug_function_info info;
-    sn_fn build;
-    bool promotes;
-} row;
-
-static const row rows[] = {
-#define SNUG_FN(build, mode, names, signature, about)                                              \
-    {{names, signature, about}, sn_fn_##build, mode},
-#include "eager/functions.def"
-#undef SNUG_FN
-};
-#define N_ROWS ((int)(sizeof rows / sizeof *rows))
-
-int snug_function_count(void) {
-    return N_ROWS;
-}
-
-const snug_function_info *snug_function_at(int function) {
-    return function >= 0 && function < N_ROWS ? &rows[function].info : NULL;
-}
-
-int snug_function_find(const char *name, int *function) {
-    if (!name)
-        return 0;
-    for (int i = 0; i < N_ROWS; i++)
-        if (sn_text_has(rows[i].info.names, name)) {
-            *function = i;
-            return 1;
-        }
-    return 0;
-}
 
 /* --- lists of numbers become tensors ---------------------------------------------------------- */
 typedef struct {
@@ -108,14 +68,15 @@ static char *put(const snug_argument *a, snug_dtype dtype, char *to) {
 }
 
 /* like: the dtype of the other tensors, or SNUG_N_DTYPES. */
-static snug_status list_tensor(sn_fn_call *c, snug_argument *a, snug_dtype like, snug_error *err) {
+static snug_status list_tensor(sn_eager_call *c, snug_argument *a, snug_dtype like,
+                               snug_error *err) {
     list_shape s = {.depth = -1, .truth = true};
     measure(a, 0, &s);
     if (s.tensors)
         return SNUG_OK; /* stacked in the recording */
     if (s.ragged)
         return sn_fail(err, SNUG_E_INVALID, "%.*s: a list is not of one shape, or holds no numbers",
-                       (int)strcspn(c->names, " "), c->names);
+                       (int)strcspn(c->f.names, " "), c->f.names);
     const bool empty = s.depth < 0;
     s.type.dtype = s.real || empty ? SNUG_F32 : s.truth ? SNUG_BOOL : s.wide ? SNUG_I64 : SNUG_I32;
     const bool takes = like != SNUG_N_DTYPES && (empty || sn_dtype_is_float(like) || !s.real) &&
@@ -123,8 +84,8 @@ static snug_status list_tensor(sn_fn_call *c, snug_argument *a, snug_dtype like,
     s.type.dtype = takes ? like : s.type.dtype;
     void *data;
     snug_tensor *made;
-    if (c->n_made == SN_FN_MAX_MADE)
-        return sn_fail(err, SNUG_E_UNSUPPORTED, "more than %d lists", SN_FN_MAX_MADE);
+    if (c->n_made == SN_EAGER_MAX_MADE)
+        return sn_fail(err, SNUG_E_UNSUPPORTED, "more than %d lists", SN_EAGER_MAX_MADE);
     SNUG_TRY(snug_tensor_fresh(c->r.r, &s.type, &made, &data, err));
     c->made[c->n_made++] = made;
     put(a, s.type.dtype, data);
@@ -144,18 +105,18 @@ static snug_argument element(const snug_view *v, int64_t i) {
     return a;
 }
 
-static snug_status read_setting(sn_fn_call *c, snug_argument *a, snug_error *err) {
+static snug_status read_setting(sn_eager_call *c, snug_argument *a, snug_error *err) {
     snug_view v;
     snug_tensor *const t = a->tensor;
     SNUG_TRY(snug_tensor_pin(t, &v, err));
     const int64_t n = sn_type_count(&v.type);
-    const bool fits = n <= SN_FN_MAX_ITEMS - c->n_items;
+    const bool fits = n <= SN_FN_MAX_ITEMS - c->f.n_items;
     if (fits && v.type.rank == 0) {
         *a = element(&v, 0);
     } else if (fits) {
-        snug_argument *const items = c->items + c->n_items;
+        snug_argument *const items = c->f.items + c->f.n_items;
         for (int64_t i = 0; i < n; i++)
-            c->items[c->n_items++] = element(&v, i);
+            c->f.items[c->f.n_items++] = element(&v, i);
         *a = (snug_argument){.kind = SNUG_ARG_LIST};
         a->list.items = items;
         a->list.n = (int)n;
@@ -164,7 +125,7 @@ static snug_status read_setting(sn_fn_call *c, snug_argument *a, snug_error *err
     return fits ? SNUG_OK
                 : sn_fail(err, SNUG_E_UNSUPPORTED,
                           "%.*s: a setting of %lld elements is read from a tensor; at most %d are",
-                          (int)strcspn(c->names, " "), c->names, (long long)n, SN_FN_MAX_ITEMS);
+                          (int)strcspn(c->f.names, " "), c->f.names, (long long)n, SN_FN_MAX_ITEMS);
 }
 
 /* --- truth values become places --------------------------------------------------------------- */
@@ -182,7 +143,7 @@ static bool is_set(const snug_view *v, int64_t i) {
 }
 
 /* int64 [n, rank]: the index of each element that is set, in their order. */
-static snug_status places_of(sn_fn_call *c, const snug_view *v, snug_tensor **out,
+static snug_status places_of(sn_eager_call *c, const snug_view *v, snug_tensor **out,
                              snug_error *err) {
     const int64_t count = sn_type_count(&v->type);
     const int rank = v->type.rank;
@@ -205,14 +166,14 @@ static snug_status places_of(sn_fn_call *c, const snug_view *v, snug_tensor **ou
     return SNUG_OK;
 }
 
-static snug_status read_places(sn_fn_call *c, snug_argument *a, snug_error *err) {
+static snug_status read_places(sn_eager_call *c, snug_argument *a, snug_error *err) {
     snug_view v;
     snug_tensor *places;
     if (a->kind == SNUG_ARG_LIST)
         SNUG_TRY(list_tensor(c, a, SNUG_N_DTYPES, err));
-    if (a->kind != SNUG_ARG_TENSOR || c->n_made == SN_FN_MAX_MADE)
+    if (a->kind != SNUG_ARG_TENSOR || c->n_made == SN_EAGER_MAX_MADE)
         return sn_fail(err, SNUG_E_INVALID, "%.*s: it needs a tensor of truth values",
-                       (int)strcspn(c->names, " "), c->names);
+                       (int)strcspn(c->f.names, " "), c->f.names);
     snug_tensor *const t = a->tensor;
     SNUG_TRY(snug_tensor_pin(t, &v, err));
     const snug_status status = places_of(c, &v, &places, err);
@@ -224,15 +185,15 @@ static snug_status read_places(sn_fn_call *c, snug_argument *a, snug_error *err)
 }
 
 /* --- values that decide shapes ---------------------------------------------------------------- */
-static void read_largest(sn_fn_call *c, const snug_view *v) {
+static void read_largest(sn_eager_call *c, const snug_view *v) {
     for (int64_t i = 0; i < sn_type_count(&v->type); i++) {
         const int64_t n = element(v, i).integer;
-        c->largest = n > c->largest ? n : c->largest;
+        c->f.largest = n > c->f.largest ? n : c->f.largest;
     }
 }
 
 /* By their bits: -0 is not 0, and a NaN is itself. */
-static snug_status number_values(const sn_fn_call *c, const snug_view *v, void *const *at,
+static snug_status number_values(const sn_eager_call *c, const snug_view *v, void *const *at,
                                  int64_t *found, snug_error *err) {
     const size_t bytes = snug_dtype_bytes(v->type.dtype);
     sn_numbers seen = {.engine = snug_recorder_engine(c->r.r), .category = SN_MEM_OTHER};
@@ -260,27 +221,30 @@ static snug_status number_values(const sn_fn_call *c, const snug_view *v, void *
 }
 
 /* Each value once, in the order they come; which of them element i is; how often each comes. */
-static snug_status find_unique(sn_fn_call *c, const snug_view *v, snug_error *err) {
+static snug_status find_unique(sn_eager_call *c, const snug_view *v, snug_error *err) {
     const int64_t n = sn_type_count(&v->type);
     const snug_type places = {SNUG_I64, 1, {n}};
+    snug_tensor *each[3];
     void *at[3];
     int64_t found = 0;
     for (int k = 0; k < 3; k++) {
         const snug_type t = {k ? SNUG_I64 : v->type.dtype, 1, {n}};
-        if (c->n_made == SN_FN_MAX_MADE)
-            return sn_fail(err, SNUG_E_UNSUPPORTED, "more than %d lists", SN_FN_MAX_MADE);
-        SNUG_TRY(snug_tensor_fresh(c->r.r, k ? &places : &t, &c->unique[k], &at[k], err));
-        c->made[c->n_made++] = c->unique[k];
+        if (c->n_made == SN_EAGER_MAX_MADE)
+            return sn_fail(err, SNUG_E_UNSUPPORTED, "more than %d lists", SN_EAGER_MAX_MADE);
+        SNUG_TRY(snug_tensor_fresh(c->r.r, k ? &places : &t, &each[k], &at[k], err));
+        c->made[c->n_made++] = each[k];
     }
     SNUG_TRY(number_values(c, v, at, &found, err));
     for (int k = 0; k < 3; k += 2) { /* as many as there are */
-        SNUG_TRY(snug_tensor_rows(c->unique[k], 0, found, &c->unique[k], err));
-        c->made[c->n_made++] = c->unique[k];
+        SNUG_TRY(snug_tensor_rows(each[k], 0, found, &each[k], err));
+        c->made[c->n_made++] = each[k];
     }
+    for (int k = 0; k < 3; k++)
+        c->f.unique[k] = (snug_argument){.kind = SNUG_ARG_TENSOR, .tensor = each[k]};
     return SNUG_OK;
 }
 
-static snug_status read_values(sn_fn_call *c, char kind, snug_argument *a, snug_error *err) {
+static snug_status read_values(sn_eager_call *c, char kind, snug_argument *a, snug_error *err) {
     snug_view v;
     snug_status status = SNUG_OK;
     if (a->kind == SNUG_ARG_LIST)
@@ -300,14 +264,14 @@ static snug_status read_values(sn_fn_call *c, char kind, snug_argument *a, snug_
 }
 
 /* A copy of a list whose items may be changed. */
-static snug_status own_items(sn_fn_call *c, snug_argument *a, snug_argument **out,
+static snug_status own_items(sn_eager_call *c, snug_argument *a, snug_argument **out,
                              snug_error *err) {
-    if (a->list.n > SN_FN_MAX_ITEMS - c->n_items)
+    if (a->list.n > SN_FN_MAX_ITEMS - c->f.n_items)
         return sn_fail(err, SNUG_E_UNSUPPORTED, "%.*s: a list of %d items; at most %d are possible",
-                       (int)strcspn(c->names, " "), c->names, a->list.n, SN_FN_MAX_ITEMS);
-    *out = c->items + c->n_items;
+                       (int)strcspn(c->f.names, " "), c->f.names, a->list.n, SN_FN_MAX_ITEMS);
+    *out = c->f.items + c->f.n_items;
     memcpy(*out, a->list.items, (size_t)a->list.n * sizeof **out);
-    c->n_items += a->list.n;
+    c->f.n_items += a->list.n;
     a->list.items = *out;
     return SNUG_OK;
 }
@@ -319,7 +283,7 @@ static bool holds(const snug_argument *a, snug_argument_kind kind) {
     return false;
 }
 
-static snug_status read_settings(sn_fn_call *c, snug_argument *a, snug_error *err) {
+static snug_status read_settings(sn_eager_call *c, snug_argument *a, snug_error *err) {
     if (a->kind == SNUG_ARG_TENSOR)
         return read_setting(c, a, err);
     if (!holds(a, SNUG_ARG_TENSOR) && !holds(a, SNUG_ARG_LIST))
@@ -331,7 +295,8 @@ static snug_status read_settings(sn_fn_call *c, snug_argument *a, snug_error *er
     return SNUG_OK;
 }
 
-static snug_status list_tensors(sn_fn_call *c, snug_argument *a, snug_dtype like, snug_error *err) {
+static snug_status list_tensors(sn_eager_call *c, snug_argument *a, snug_dtype like,
+                                snug_error *err) {
     snug_argument *items;
     if (!holds(a, SNUG_ARG_LIST))
         return SNUG_OK;
@@ -362,22 +327,22 @@ static snug_dtype dtype_in(const snug_argument *a) {
 }
 
 /* Of the first tensor among those that share a dtype. */
-static snug_dtype shared_dtype(const sn_fn_call *c) {
-    const char *at = c->signature;
+static snug_dtype shared_dtype(const sn_eager_call *c) {
+    const char *at = c->f.signature;
     snug_dtype found = SNUG_N_DTYPES;
     char kind;
-    for (int i = 0; i < c->n_args && found == SNUG_N_DTYPES; i++) {
+    for (int i = 0; i < c->f.n_args && found == SNUG_N_DTYPES; i++) {
         at = next_kind(at, &kind);
         if (kind == 'T' || kind == 'V')
-            found = dtype_in(&c->arg[i]);
+            found = dtype_in(&c->f.arg[i]);
     }
     return found;
 }
 
-static snug_status prepare_one(sn_fn_call *c, char kind, snug_argument *a, snug_error *err) {
+static snug_status prepare_one(sn_eager_call *c, char kind, snug_argument *a, snug_error *err) {
     if (kind == 'I' || kind == 'N' || kind == 'B')
         return read_settings(c, a, err);
-    const bool chooses = c->n_args > 2 && c->arg[1].kind != SNUG_ARG_NONE && a == &c->own[0];
+    const bool chooses = c->f.n_args > 2 && c->f.arg[1].kind != SNUG_ARG_NONE && a == &c->f.own[0];
     if (kind == 'W' && !chooses)
         return read_places(c, a, err);
     if (kind == 'M' || kind == 'Q')
@@ -391,67 +356,93 @@ static snug_status prepare_one(sn_fn_call *c, char kind, snug_argument *a, snug_
     return SNUG_OK;
 }
 
-static snug_status prepare(sn_fn_call *c, snug_error *err) {
-    const char *at = c->signature;
-    for (int i = 0; i < c->n_args; i++) {
+static snug_status prepare(sn_eager_call *c, snug_error *err) {
+    const char *at = c->f.signature;
+    for (int i = 0; i < c->f.n_args; i++) {
         char kind;
         at = next_kind(at, &kind);
-        const snug_argument_kind has = c->arg[i].kind;
+        const snug_argument_kind has = c->f.arg[i].kind;
         const bool plain = has != SNUG_ARG_LIST &&
                            (has != SNUG_ARG_TENSOR || kind == 'T' || kind == 'O' || kind == 'V');
         if (plain)
             continue;
-        if (c->arg != c->own) {
-            memcpy(c->own, c->arg, (size_t)c->n_args * sizeof *c->own);
-            c->arg = c->own;
+        if (c->f.arg != c->f.own) {
+            memcpy(c->f.own, c->f.arg, (size_t)c->f.n_args * sizeof *c->f.own);
+            c->f.arg = c->f.own;
         }
-        SNUG_TRY(prepare_one(c, kind, &c->own[i], err));
+        SNUG_TRY(prepare_one(c, kind, &c->f.own[i], err));
     }
     return SNUG_OK;
 }
 
 /* What the function knows without a run. */
-static snug_status give_known(const sn_fn_call *c, snug_tensor **out, snug_error *err) {
+static snug_status give_known(const sn_eager_call *c, snug_tensor **out, snug_error *err) {
     void *data;
-    SNUG_TRY(snug_tensor_fresh(c->r.r, &c->known_type, out, &data, err));
-    const int64_t n = sn_type_count(&c->known_type);
+    SNUG_TRY(snug_tensor_fresh(c->r.r, &c->f.known_type, out, &data, err));
+    const int64_t n = sn_type_count(&c->f.known_type);
     char *at = data;
-    for (int64_t i = 0; i < n && c->known_type.dtype == SNUG_I32; i++)
-        if (c->known[i] > INT32_MAX) {
+    for (int64_t i = 0; i < n && c->f.known_type.dtype == SNUG_I32; i++)
+        if (c->f.known[i] > INT32_MAX) {
             snug_tensor_drop(*out);
             return sn_fail(err, SNUG_E_UNSUPPORTED, "%lld does not fit into int32",
-                           (long long)c->known[i]);
+                           (long long)c->f.known[i]);
         }
     for (int64_t i = 0; i < n; i++)
-        at = put(&(snug_argument){.kind = SNUG_ARG_INTEGER, .integer = c->known[i]},
-                 c->known_type.dtype, at);
+        at = put(&(snug_argument){.kind = SNUG_ARG_INTEGER, .integer = c->f.known[i]},
+                 c->f.known_type.dtype, at);
     return SNUG_OK;
 }
 
+/* --- what a row asks for while it is recorded ------------------------------------------------- */
+static sn_record_call *record_of(sn_fn_call *f) {
+    return &((sn_eager_call *)f)->r;
+}
+
+const snug_type *sn_eager_type(const snug_argument *a) {
+    return snug_tensor_type(a->tensor);
+}
+
+static sn_value use(sn_fn_call *f, const snug_argument *a) {
+    return sn_record_use(record_of(f), a->tensor);
+}
+
+static int64_t draw(sn_fn_call *f) {
+    return sn_record_draw(record_of(f));
+}
+
+static int64_t draw_seeded(sn_fn_call *f, int64_t seed) {
+    return sn_record_seeded(record_of(f), f->names, seed);
+}
+
+static const sn_fn_door recording = {
+    .use = use, .type = sn_eager_type, .draw = draw, .draw_seeded = draw_seeded};
+
 /* Recorded tensors know all of their extents: -1 is for shapes of files. */
-static bool is_known(const sn_fn_call *c, sn_value v) {
-    const snug_type *t = sn_graph_type(c->b->graph, v);
+static bool is_known(const sn_eager_call *c, sn_value v) {
+    const snug_type *t = sn_graph_type(c->r.b.graph, v);
     for (int k = 0; k < t->rank; k++)
         if (t->dims[k] < 0)
             return false;
     return true;
 }
 
-static snug_status record(sn_fn_call *c, const row *f, snug_tensor **given, int max,
+static snug_status record(sn_eager_call *c, sn_fn build, snug_tensor **given, int max,
                           snug_error *err) {
+    sn_fn_call *const f = &c->f;
     SNUG_TRY(sn_record_begin(c->r.r, &c->r, err));
-    c->b = &c->r.b;
-    memset(c->out, 0xff, (size_t)max * sizeof *c->out);
-    f->build(c);
-    if (c->n_out > max)
-        sn_fn_refuse(c, SNUG_E_UNSUPPORTED, "%d results; at most %d are possible", c->n_out, max);
-    for (int i = 0; !c->known && i < c->n_out && !sn_fn_failed(c); i++) {
-        if (!sn_value_ok(c->out[i]))
-            sn_fn_refuse(c, SNUG_E_INVALID, "an argument is missing");
-        else if (!is_known(c, c->out[i]))
-            sn_fn_refuse(c, SNUG_E_SHAPE, "an extent is negative");
+    f->b = &c->r.b;
+    f->door = &recording;
+    memset(f->out, 0xff, (size_t)max * sizeof *f->out);
+    build(f);
+    if (f->n_out > max)
+        sn_fn_refuse(f, SNUG_E_UNSUPPORTED, "%d results; at most %d are possible", f->n_out, max);
+    for (int i = 0; !f->known && i < f->n_out && !sn_fn_failed(f); i++) {
+        if (!sn_value_ok(f->out[i]))
+            sn_fn_refuse(f, SNUG_E_INVALID, "an argument is missing");
+        else if (!is_known(c, f->out[i]))
+            sn_fn_refuse(f, SNUG_E_SHAPE, "an extent is negative");
         else
-            given[i] = sn_record_give(&c->r, sn_fn_result(c, i));
+            given[i] = sn_record_give(&c->r, sn_fn_result(f, i));
     }
     return sn_record_end(&c->r, err);
 }
@@ -459,42 +450,30 @@ static snug_status record(sn_fn_call *c, const row *f, snug_tensor **given, int 
 static snug_status call_row(snug_recorder *r, int function, const snug_argument *args, int n_args,
                             bool folds, snug_tensor **outputs, int max, int *n_out,
                             snug_error *err) {
-    const row *const f = &rows[function];
+    const sn_fn_row *const row = sn_function_row(function);
     snug_tensor *given[SN_FN_MAX_OUT];
-    sn_fn_call c;
-    c.r.r = r;
-    c.names = f->info.names;
-    c.signature = f->info.signature;
-    c.promotes = f->promotes;
-    c.arg = args;
-    c.n_args = n_args;
-    c.n_out = 1;
-    c.known = NULL;
-    c.fold = NULL;
-    c.half = c.narrow = SNUG_N_DTYPES;
-    c.wide = false;
-    c.largest = -1;
-    c.n_items = c.n_made = 0;
-    c.unique[0] = c.unique[1] = c.unique[2] = NULL;
-    c.values = NULL;
-    c.cap_values = 0;
+    sn_eager_call c;
     if (n_args > SN_FN_MAX_ARGS)
         return sn_fail(err, SNUG_E_INVALID, "%d arguments; at most %d", n_args, SN_FN_MAX_ARGS);
+    sn_fn_begin(&c.f, row, args, n_args);
+    c.r.r = r;
+    c.fold = NULL;
+    c.n_made = 0;
     snug_status status = prepare(&c, err);
     bool done = false;
-    if (status == SNUG_OK && folds && sn_fn_is_small(&c))
-        status = sn_fn_fold(&c, f->build, given, &done, err);
+    if (status == SNUG_OK && folds && sn_eager_is_small(&c))
+        status = sn_eager_fold(&c, row->build, given, &done, err);
     if (status == SNUG_OK && !done)
-        status = record(&c, f, given, max < SN_FN_MAX_OUT ? max : SN_FN_MAX_OUT, err);
-    if (status == SNUG_OK && c.known)
+        status = record(&c, row->build, given, max < SN_FN_MAX_OUT ? max : SN_FN_MAX_OUT, err);
+    if (status == SNUG_OK && c.f.known)
         status = give_known(&c, &given[0], err);
     for (int i = 0; i < c.n_made; i++)
         snug_tensor_drop(c.made[i]);
-    sn_free(snug_recorder_engine(r), SN_MEM_OTHER, c.values, c.cap_values * sizeof *c.values);
+    sn_fn_end(&c.f, snug_recorder_engine(r));
     if (status != SNUG_OK)
         return status;
-    memcpy(outputs, given, (size_t)c.n_out * sizeof *given);
-    *n_out = c.n_out;
+    memcpy(outputs, given, (size_t)c.f.n_out * sizeof *given);
+    *n_out = c.f.n_out;
     return SNUG_OK;
 }
 

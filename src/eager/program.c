@@ -6,7 +6,7 @@
  * 2. Integers that follow from extents alone (tf.shape) are kept as values, so that sizes made of
  *    them are known too. */
 #include "eager/program.h"
-#include "nn/setting_text.h"
+#include "base/setting_text.h"
 
 #include <snug/layer.h>
 

@@ -8,7 +8,7 @@
  * 3. Random draws start anew at each element: element k draws the same whichever worker has it. */
 #include "data/stage.h"
 #include "base/rng.h"
-#include "eager/function_call.h"
+#include "eager/eager_call.h"
 #include "eager/layer.h"
 #include "eager/program.h"
 #include "memory/pool.h"

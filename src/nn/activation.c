@@ -3,7 +3,7 @@
  * Keras makes f32 tensors of are rounded as it does (sn_keras_number). */
 #include "nn/activation.h"
 #include "nn/keras_number.h"
-#include "nn/setting_text.h"
+#include "base/setting_text.h"
 
 #include <math.h>
 

@@ -2,7 +2,7 @@
  * and how a field is set from a number or a text. A field that was set is checked for its kind
  * here; whether the value makes sense (units > 0) is the build function's business. */
 #include "nn/layer_call.h"
-#include "nn/setting_text.h"
+#include "base/setting_text.h"
 
 #include <ctype.h>
 #include <math.h>

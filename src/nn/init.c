@@ -6,7 +6,7 @@
  * two times the window. A truncated normal is widened by 1 / 0.87962566103423978 so that what is
  * left after cutting at two deviations has the deviation asked for. */
 #include "nn/init.h"
-#include "nn/setting_text.h"
+#include "base/setting_text.h"
 
 #include <math.h>
 #include <string.h>

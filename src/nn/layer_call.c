@@ -9,7 +9,7 @@
 
 #include "base/rng.h"
 #include "nn/regularizer.h"
-#include "nn/setting_text.h"
+#include "base/setting_text.h"
 
 #include <stdarg.h>
 #include <stdio.h>

@@ -9,7 +9,7 @@
 #include "nn/activation.h"
 #include "nn/keras_number.h"
 #include "nn/operation.h"
-#include "nn/setting_text.h"
+#include "base/setting_text.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -9,7 +9,7 @@
  * Dropout of inputs and of states draws one mask per example and keeps it for all steps, as Keras;
  * the gates of a cell have masks of their own for the states and share the inputs'. */
 #include "nn/recurrent_layers.h"
-#include "nn/setting_text.h"
+#include "base/setting_text.h"
 
 #include <stdio.h>
 #include <string.h>

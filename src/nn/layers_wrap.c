@@ -2,7 +2,7 @@
  * values: Bidirectional, TimeDistributed, Masking. */
 #include "nn/recurrent_layers.h"
 #include "nn/keras_number.h"
-#include "nn/setting_text.h"
+#include "base/setting_text.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -9,7 +9,7 @@
  * ignores a class. */
 #include "nn/keras_number.h"
 #include "nn/objective.h"
-#include "nn/setting_text.h"
+#include "base/setting_text.h"
 
 #include <math.h>
 #include <string.h>

@@ -3,7 +3,7 @@
  * binary when the output has one unit, sparse when labels have no class axis, else categorical. A
  * loss may be named as a metric, too. */
 #include "nn/metric_rows.h"
-#include "nn/setting_text.h"
+#include "base/setting_text.h"
 
 #include <math.h>
 #include <stdio.h>

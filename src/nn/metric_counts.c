@@ -11,7 +11,7 @@
  * Buckets follow Keras: with T thresholds, evenly apart, bucket ceil(p * (T - 1)) of 0 to T - 1. */
 #include "nn/metric_rows.h"
 #include "nn/keras_number.h"
-#include "nn/setting_text.h"
+#include "base/setting_text.h"
 
 #include <math.h>
 #include <string.h>

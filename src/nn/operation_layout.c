@@ -5,7 +5,7 @@
 #include "nn/keras_number.h"
 #include "nn/picture_layers.h"
 #include "nn/spatial.h"
-#include "nn/setting_text.h"
+#include "base/setting_text.h"
 
 #include <string.h>
 

@@ -9,7 +9,7 @@
 #include "base/real.h"
 #include "nn/keras_number.h"
 #include "nn/optimizer_rows.h"
-#include "nn/setting_text.h"
+#include "base/setting_text.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -2,7 +2,7 @@
  * forget gate, dropout that is drawn once for all steps, and sequences cut into steps and put
  * together. */
 #include "nn/recurrent_layers.h"
-#include "nn/setting_text.h"
+#include "base/setting_text.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -3,7 +3,7 @@
  * "l1_l2:l1=0.01,l2=0.02", "max_norm:max_value=2,axis=[0,1]". Built from operators there are. */
 #include "nn/keras_number.h"
 #include "nn/regularizer.h"
-#include "nn/setting_text.h"
+#include "base/setting_text.h"
 
 #include <math.h>
 #include <string.h>

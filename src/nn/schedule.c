@@ -2,7 +2,7 @@
  * taken so far. A rate is a parameter of the step: no plan depends on it. Keras computes them in
  * f32, also for f64 models: every operation here is rounded as there. */
 #include "nn/schedule.h"
-#include "nn/setting_text.h"
+#include "base/setting_text.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -9,7 +9,7 @@
  */
 #include "train/compile.h"
 
-#include "nn/setting_text.h"
+#include "base/setting_text.h"
 
 #include <stdio.h>
 #include <math.h>

@@ -3,7 +3,7 @@
 #include "train/model.h"
 
 #include "model/keras_json.h"
-#include "nn/setting_text.h"
+#include "base/setting_text.h"
 
 #include <math.h>
 #include <string.h>

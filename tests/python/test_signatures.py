@@ -324,10 +324,11 @@ class RowsOfC(unittest.TestCase):
     @staticmethod
     @functools.cache
     def texts():
-        """Of some C functions, the words in quotes in their code and in all that they call in the rooms of the tables."""
+        """Of some C functions, the words in quotes in their code and in all that they call in the rooms of the tables, or in files of functions elsewhere."""
         words, calls = {}, {}
         rooms = {os.path.dirname(table(name)) for name in ("functions.def", "data_ops.def")} | {os.path.join(ROOT, "src", "eager")}
-        for path in sorted(path for room in rooms for path in glob.glob(os.path.join(room, "*.c"))):
+        for path in sorted({path for room in rooms for path in glob.glob(os.path.join(room, "*.c"))} |
+                           set(glob.glob(os.path.join(ROOT, "src", "*", "functions_*.c")))):
             with open(path) as f:
                 for name, body in re.findall(r"^\w[\w ]* \*?(\w+)\((?:[^;{}()]|\([^()]*\))*\) \{\n(.*?)^\}", f.read(), re.M | re.S):
                     words.setdefault(name, set()).update(re.findall(r'"(\w+)"', body))

@@ -1,6 +1,6 @@
 /* functions_more.c: functions that are met less often: reductions that pass over NaN, segments'
  * extremes, sequences turned around, and keras.ops after NumPy. Compositions all of them. */
-#include "eager/function_call.h"
+#include "function/function_call.h"
 
 #include <float.h>
 #include <math.h>
@@ -322,7 +322,7 @@ static void extreme_of(sn_fn_call *c, sn_op op, double none, double empty) {
 }
 
 static double lowest(sn_fn_call *c) {
-    const snug_dtype dtype = snug_tensor_type(c->arg[0].tensor)->dtype;
+    const snug_dtype dtype = sn_fn_operand_dtype(c, &c->arg[0]);
     return dtype == SNUG_F32   ? (double)-FLT_MAX
            : dtype == SNUG_F64 ? -DBL_MAX
            : dtype == SNUG_I64 ? -9.2233720368547758e18
@@ -332,7 +332,7 @@ static double lowest(sn_fn_call *c) {
 /* Largest (`sign` 1) or smallest (-1). Of an empty segment the lowest number, or its opposite;
  * where segments are sorted, 0. */
 static void largest_of(sn_fn_call *c, sn_op op, int sign, bool sorted) {
-    if (!c->n_args || c->arg[0].kind != SNUG_ARG_TENSOR)
+    if (!c->n_args || !sn_fn_is_operand(&c->arg[0]))
         return sn_fn_refuse(c, SNUG_E_INVALID, "it needs a tensor");
     const double none = sign * lowest(c);
     extreme_of(c, op, none, sorted ? 0 : none);

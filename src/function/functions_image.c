@@ -1,6 +1,6 @@
 /* functions_image.c: tf.image's common functions on one picture [H, W, C] or several [N, H, W, C].
  */
-#include "eager/function_call.h"
+#include "function/function_call.h"
 
 #include "op/picture_attrs.h"
 
@@ -457,8 +457,8 @@ static sn_value number_each(sn_fn_call *c, const snug_type *t, double low, doubl
     a.random.dtype = SNUG_F32;
     a.random.kind = 0; /* uniform */
     a.random.key = sn_fn_key(c);
-    a.random.low = sn_record_number(&c->r, low);
-    a.random.high = sn_record_number(&c->r, high);
+    a.random.low = sn_fn_parameter(c, low);
+    a.random.high = sn_fn_parameter(c, high);
     return sn_build(c->b, SN_OP_random, &a, NULL, 0);
 }
 

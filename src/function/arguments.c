@@ -2,9 +2,9 @@
  *
  * 1. A signature is a text, "x:T axis:I=None"; nothing of it is kept: it is short, and only what a
  * function asks for is looked up.
- * 2. Numbers become parameters of the recording: their values are no part of its structure.
+ * 2. Numbers become parameters of the graph: their values are no part of its structure.
  * 3. The first error sticks; getters then give zeros. */
-#include "eager/function_call.h"
+#include "function/function_call.h"
 
 #include "base/real.h"
 #include "tensor/feed.h"
@@ -329,13 +329,22 @@ static snug_dtype computed_as(snug_dtype dtype) {
                                                     : dtype;
 }
 
-sn_value sn_fn_use(sn_fn_call *c, snug_tensor *t) {
-    if (!t) {
+/* A value of the graph; SN_NO_VALUE for a number that no slot has. */
+static sn_value in_slot(const sn_fn_call *c, const snug_argument *a) {
+    return a->integer >= 0 && a->integer < c->n_slots ? c->slot[a->integer] : SN_NO_VALUE;
+}
+
+snug_dtype sn_fn_operand_dtype(const sn_fn_call *c, const snug_argument *a) {
+    return a->kind == SNUG_ARG_TENSOR ? c->door->type(a)->dtype : sn_fn_dtype_of(c, in_slot(c, a));
+}
+
+sn_value sn_fn_use(sn_fn_call *c, const snug_argument *a) {
+    if (a->kind == SNUG_ARG_TENSOR ? !a->tensor : !sn_value_ok(in_slot(c, a))) {
         sn_fn_refuse(c, SNUG_E_INVALID, "a tensor is wanted");
         return SN_NO_VALUE;
     }
-    const snug_dtype dtype = snug_tensor_type(t)->dtype;
-    const sn_value v = c->fold ? sn_fn_fold_use(c, t) : sn_record_use(&c->r, t);
+    const snug_dtype dtype = sn_fn_operand_dtype(c, a);
+    const sn_value v = a->kind == SNUG_ARG_TENSOR ? c->door->use(c, a) : in_slot(c, a);
     c->wide = c->wide || dtype == SNUG_F32 || dtype == SNUG_F64;
     const snug_dtype as = computed_as(dtype);
     if (as == dtype)
@@ -380,8 +389,7 @@ typedef struct {
 } widths;
 
 static void note_width(const sn_fn_call *c, const snug_argument *a, widths *w) {
-    const snug_dtype dtype =
-        a->kind == SNUG_ARG_TENSOR ? snug_tensor_type(a->tensor)->dtype : SNUG_BOOL;
+    const snug_dtype dtype = sn_fn_is_operand(a) ? sn_fn_operand_dtype(c, a) : SNUG_BOOL;
     if (!sn_dtype_is_int(dtype) || (!c->promotes && (w->with_sign || w->without)))
         return; /* without promotion the first is what the others are, too */
     const bool counts = dtype == SNUG_U8 || dtype == SNUG_U16 || dtype == SNUG_U32;
@@ -478,8 +486,8 @@ static sn_value stack_of(sn_fn_call *c, const snug_argument *a) {
 static sn_value value_of(sn_fn_call *c, const snug_argument *a) {
     if (sn_fn_failed(c) || a->kind == SNUG_ARG_NONE)
         return SN_NO_VALUE;
-    if (a->kind == SNUG_ARG_TENSOR)
-        return sn_fn_use(c, a->tensor);
+    if (sn_fn_is_operand(a))
+        return sn_fn_use(c, a);
     if (a->kind == SNUG_ARG_LIST)
         return stack_of(c, a);
     if (is_number(a))
@@ -563,9 +571,9 @@ static snug_dtype beside(const sn_fn_call *c, const snug_argument *number, snug_
 }
 
 /* Of two tensors, whose dtypes may only look alike once they are computed with. */
-static bool differ(const snug_argument *a, const snug_argument *z) {
-    return a->kind == SNUG_ARG_TENSOR && z->kind == SNUG_ARG_TENSOR &&
-           snug_tensor_type(a->tensor)->dtype != snug_tensor_type(z->tensor)->dtype;
+static bool differ(const sn_fn_call *c, const snug_argument *a, const snug_argument *z) {
+    return sn_fn_is_operand(a) && sn_fn_is_operand(z) &&
+           sn_fn_operand_dtype(c, a) != sn_fn_operand_dtype(c, z);
 }
 
 void sn_fn_pair(sn_fn_call *c, int i, int k, sn_value *x, sn_value *y) {
@@ -577,10 +585,10 @@ void sn_fn_pair(sn_fn_call *c, int i, int k, sn_value *x, sn_value *y) {
     snug_dtype dtype = c->promotes ? common(own_dtype(&a), own_dtype(&z)) : own_dtype(&a);
     if (sn_value_ok(*x) && sn_value_ok(*y)) {
         dtype = sn_fn_dtype_of(c, *x);
-        if (c->narrow != SNUG_N_DTYPES && !c->promotes && differ(&a, &z))
+        if (c->narrow != SNUG_N_DTYPES && !c->promotes && differ(c, &a, &z))
             return sn_fn_refuse(c, SNUG_E_SHAPE, "tensors of %s and %s; cast one",
-                                snug_dtype_name(snug_tensor_type(a.tensor)->dtype),
-                                snug_dtype_name(snug_tensor_type(z.tensor)->dtype));
+                                snug_dtype_name(sn_fn_operand_dtype(c, &a)),
+                                snug_dtype_name(sn_fn_operand_dtype(c, &z)));
         if (sn_fn_dtype_of(c, *y) == dtype || !c->promotes)
             return; /* the row refuses what does not fit */
         dtype = common(dtype, sn_fn_dtype_of(c, *y));
@@ -600,10 +608,10 @@ static void use_items(sn_fn_call *c, const snug_argument *items, int n, sn_value
         out[k] = is_number(&items[k]) ? SN_NO_VALUE : value_of(c, &items[k]);
         if (!sn_value_ok(out[k]))
             continue;
-        if (c->narrow != SNUG_N_DTYPES && !c->promotes && differ(&items[0], &items[k]))
+        if (c->narrow != SNUG_N_DTYPES && !c->promotes && differ(c, &items[0], &items[k]))
             sn_fn_refuse(c, SNUG_E_SHAPE, "tensors of %s and %s; cast one",
-                         snug_dtype_name(snug_tensor_type(items[0].tensor)->dtype),
-                         snug_dtype_name(snug_tensor_type(items[k].tensor)->dtype));
+                         snug_dtype_name(sn_fn_operand_dtype(c, &items[0])),
+                         snug_dtype_name(sn_fn_operand_dtype(c, &items[k])));
         const snug_dtype own = sn_fn_dtype_of(c, out[k]);
         dtype = dtype == SNUG_N_DTYPES ? own : c->promotes ? common(dtype, own) : dtype;
     }
@@ -642,7 +650,7 @@ int sn_fn_list(sn_fn_call *c, int i, sn_value **out) {
     *out = NULL;
     if (n < 1)
         sn_fn_refuse(c, SNUG_E_UNSUPPORTED, "a list of no tensors; at least one is needed");
-    if (sn_fn_failed(c) || sn_grow(snug_recorder_engine(c->r.r), SN_MEM_OTHER, &c->values,
+    if (sn_fn_failed(c) || sn_grow(sn_graph_engine(c->b->graph), SN_MEM_OTHER, &c->values,
                                    sizeof *c->values, &c->cap_values, (size_t)n, err) != SNUG_OK)
         return 0;
     use_items(c, items, n, c->values);
@@ -650,9 +658,36 @@ int sn_fn_list(sn_fn_call *c, int i, sn_value **out) {
     return sn_fn_failed(c) ? 0 : n;
 }
 
+void sn_fn_begin(sn_fn_call *c, const sn_fn_row *row, const snug_argument *args, int n_args) {
+    c->slot = NULL;
+    c->n_slots = 0;
+    c->names = row->info.names;
+    c->signature = row->info.signature;
+    c->promotes = row->promotes;
+    c->arg = args;
+    c->n_args = n_args;
+    c->n_out = 1;
+    c->known = NULL;
+    c->half = c->narrow = SNUG_N_DTYPES;
+    c->wide = false;
+    c->largest = -1;
+    c->n_items = 0;
+    c->unique[0].kind = c->unique[1].kind = c->unique[2].kind = SNUG_ARG_NONE;
+    c->values = NULL;
+    c->cap_values = 0;
+}
+
+void sn_fn_end(sn_fn_call *c, snug_engine *e) {
+    sn_free(e, SN_MEM_OTHER, c->values, c->cap_values * sizeof *c->values);
+}
+
 /* --- small builders --------------------------------------------------------------------------- */
 sn_value sn_fn_like(sn_fn_call *c, sn_value x, double v) {
     return sn_fn_failed(c) ? SN_NO_VALUE : sn_build_scalar(c->b, sn_fn_dtype_of(c, x), v);
+}
+
+int64_t sn_fn_parameter(sn_fn_call *c, double value) {
+    return (int64_t)sn_build_param(c->b, "", value).i;
 }
 
 sn_value sn_fn_affine(sn_fn_call *c, sn_value x, double scale, double shift) {

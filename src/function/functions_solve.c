@@ -5,7 +5,7 @@
  * values follow from them. */
 #include <string.h>
 
-#include "eager/function_call.h"
+#include "function/function_call.h"
 
 #define MAX_ROWS 128
 

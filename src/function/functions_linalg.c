@@ -1,6 +1,6 @@
 /* functions_linalg.c: products, norms, diagonals and triangles. Products of whole numbers are made
  * in f64, which is exact below 2^53. */
-#include "eager/function_call.h"
+#include "function/function_call.h"
 
 #include "base/size.h"
 

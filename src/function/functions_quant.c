@@ -4,7 +4,7 @@
  *
  * The result is made of the rounded numbers and of a term that is zero and has that gradient: so
  * it is exactly one of the steps. */
-#include "eager/function_call.h"
+#include "function/function_call.h"
 
 typedef struct {
     sn_value low, high, scale; /* the moved limits and the step; of the limits' shape */

@@ -1,9 +1,8 @@
 /* setting_text.h: the little language of settings: "NAME" or "NAME:key=value,key=value"
  * (optimizers, losses, initialisers), where a value may be a list [a,b] or hold brackets, and names
- * as Keras writes them in two ways (GlorotUniform and glorot_uniform are one name). For the rooms
- * nn and train. */
-#ifndef SN_NN_SETTING_TEXT_H
-#define SN_NN_SETTING_TEXT_H
+ * as Keras writes them in two ways (GlorotUniform and glorot_uniform are one name). */
+#ifndef SN_BASE_SETTING_TEXT_H
+#define SN_BASE_SETTING_TEXT_H
 
 #include "base/status.h"
 

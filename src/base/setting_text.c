@@ -1,6 +1,6 @@
 /* setting_text.c: reading "NAME:key=value,..." without allocating; every failure shows the piece it
  * did not understand. */
-#include "nn/setting_text.h"
+#include "base/setting_text.h"
 
 #include "base/real.h"
 

@@ -1,6 +1,6 @@
 /* functions_picture.c: tf.image beyond the common functions: other colour systems, edges, pictures
  * compared by structure, boxes cut out and resized. All are compositions of operators. */
-#include "eager/function_call.h"
+#include "function/function_call.h"
 
 #include "op/picture_attrs.h"
 

@@ -1,8 +1,8 @@
-/* functions_random.c: random numbers. A draw takes its key when it is recorded, in program order;
+/* functions_random.c: random numbers. A draw takes its key when it is built, in program order;
  * element i is a function of the key and of i, so nothing is stored and slices have the bits of the
  * whole. Stateless draws, and Keras' with a seed, take their key from the seed; TensorFlow's with a
  * seed the next of its sequence. */
-#include "eager/function_call.h"
+#include "function/function_call.h"
 
 #include "base/rng.h"
 
@@ -18,13 +18,15 @@ int64_t sn_fn_key(sn_fn_call *c) {
     if (stateless && n != 2)
         sn_fn_refuse(c, SNUG_E_INVALID, "seed must be two integers");
     if (!seed || n < 1)
-        return sn_record_draw(&c->r);
+        return c->door->draw(c);
     if (stateless || c->promotes)
-        return sn_record_key(
-            &c->r, (int64_t)sn_rng_key((uint64_t)seed[0], n > 1 ? (uint64_t)seed[1] : UINT64_MAX));
+        return (int64_t)sn_build_key(
+                   c->b, "",
+                   (int64_t)sn_rng_key((uint64_t)seed[0], n > 1 ? (uint64_t)seed[1] : UINT64_MAX))
+            .i;
     if (n > 1)
         sn_fn_refuse(c, SNUG_E_INVALID, "seed must be one integer");
-    return sn_record_seeded(&c->r, c->names, seed[0]);
+    return c->door->draw_seeded(c, seed[0]);
 }
 
 static sn_value draw(sn_fn_call *c, sn_random_kind kind, const snug_type *t, double a, double b) {
@@ -35,8 +37,8 @@ static sn_value draw(sn_fn_call *c, sn_random_kind kind, const snug_type *t, dou
     at.random.dtype = t->dtype;
     at.random.kind = (int64_t)kind;
     at.random.key = sn_fn_key(c);
-    at.random.low = sn_record_number(&c->r, a);
-    at.random.high = sn_record_number(&c->r, b);
+    at.random.low = sn_fn_parameter(c, a);
+    at.random.high = sn_fn_parameter(c, b);
     return sn_fn_failed(c) ? SN_NO_VALUE : sn_build(c->b, SN_OP_random, &at, NULL, 0);
 }
 
@@ -174,7 +176,7 @@ void sn_fn_dropout(sn_fn_call *c) {
     sn_attrs a;
     sn_attrs_default(SN_OP_dropout, &a);
     a.dropout.key = sn_fn_key(c);
-    a.dropout.rate = sn_record_number(&c->r, rate);
+    a.dropout.rate = sn_fn_parameter(c, rate);
     if (!sn_fn_given(c, "noise_shape")) {
         c->out[0] = sn_build(c->b, SN_OP_dropout, &a, &x, 1);
         return;

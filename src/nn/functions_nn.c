@@ -1,7 +1,7 @@
 /* functions_nn.c: tf.nn and its like in keras.ops: activations with settings, cross-entropies,
  * convolutions, pooling, normalisation; and random numbers. Windows are those of layers
  * (nn/spatial.h). */
-#include "eager/function_call.h"
+#include "function/function_call.h"
 
 #include "base/rng.h"
 #include "nn/activation.h"

@@ -1,6 +1,6 @@
 /* functions_shape.c: functions that move elements without computing: shapes, axes, joining and
  * cutting, repeating and borders. Starts of slices are parameters; extents are structure. */
-#include "eager/function_call.h"
+#include "function/function_call.h"
 
 #include "base/size.h"
 
@@ -166,7 +166,7 @@ static void stack_along(sn_fn_call *c, sn_value *x, int n, int axis) {
 void sn_fn_stack(sn_fn_call *c) {
     sn_value *x;
     const snug_argument *a = c->n_args ? &c->arg[0] : NULL;
-    if (a && a->kind == SNUG_ARG_TENSOR) { /* its rows, along an axis that is there already */
+    if (a && sn_fn_is_operand(a)) { /* its rows, along an axis that is there already */
         c->out[0] = sn_fn_value(c, 0);
         return;
     }

@@ -1,6 +1,6 @@
 /* functions_index.c: functions that find elements by tensors of indices, and those that make
  * tensors from nothing: creation, ranges, one-hot rows, masks. */
-#include "eager/function_call.h"
+#include "function/function_call.h"
 
 #include "base/size.h"
 
@@ -120,7 +120,7 @@ void sn_fn_nonzero(sn_fn_call *c) {
 void sn_fn_unique(sn_fn_call *c) {
     sn_value x[3];
     for (int i = 0; i < 3; i++)
-        x[i] = sn_fn_use(c, c->unique[i]);
+        x[i] = sn_fn_use(c, &c->unique[i]);
     c->out[0] = x[0];
     c->out[1] = sn_build_cast(c->b, x[1], sn_fn_dtype(c, "out_idx", SNUG_I32));
     c->out[2] = sn_build_cast(c->b, x[2], sn_fn_dtype(c, "out_idx", SNUG_I32));
@@ -460,14 +460,14 @@ void sn_fn_tri(sn_fn_call *c) {
 /* --- rows of one ------------------------------------------------------------------------------ */
 /* Of the values that are given: a tensor keeps its own. */
 static snug_dtype mark_dtype(sn_fn_call *c, const snug_argument *on, const snug_argument *off) {
-    const snug_tensor *t = on->kind == SNUG_ARG_TENSOR    ? on->tensor
-                           : off->kind == SNUG_ARG_TENSOR ? off->tensor
-                                                          : NULL;
+    const snug_argument *const given = sn_fn_is_operand(on)    ? on
+                                       : sn_fn_is_operand(off) ? off
+                                                               : NULL;
     const bool real = on->kind == SNUG_ARG_REAL || off->kind == SNUG_ARG_REAL,
                plain = on->kind == SNUG_ARG_NONE && off->kind == SNUG_ARG_NONE;
     const snug_dtype whole = on->kind == SNUG_ARG_BOOL ? SNUG_BOOL : SNUG_I32;
     return sn_fn_dtype(c, "dtype",
-                       t               ? snug_tensor_type(t)->dtype
+                       given           ? sn_fn_operand_dtype(c, given)
                        : plain || real ? SNUG_F32
                                        : whole);
 }
@@ -506,7 +506,7 @@ void sn_fn_one_hot(sn_fn_call *c) {
     if (spec.depth < 0)
         return sn_fn_refuse(c, SNUG_E_INVALID, "depth=%lld", (long long)spec.depth);
     sn_value hot = sn_build_one_hot(c->b, at, &spec);
-    if (on.kind == SNUG_ARG_TENSOR || off.kind == SNUG_ARG_TENSOR) {
+    if (sn_fn_is_operand(&on) || sn_fn_is_operand(&off)) {
         hot = marked(c, hot);
     } else if (!plain) {
         const double high = on.kind == SNUG_ARG_NONE ? 1 : sn_fn_real(c, "on_value"),

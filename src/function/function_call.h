@@ -1,6 +1,6 @@
 /* function_call.h: what a function of the table sees. One function sn_fn_<x> per row of
- * functions.def (rows may share one); it reads its arguments, appends to the recording through c->b
- * and says what it gives. Errors stick in the builder.
+ * functions.def (rows may share one); it reads its arguments, appends to a graph through c->b and
+ * says what it gives. Errors stick in the builder.
  *
  *     void sn_fn_cumsum(sn_fn_call *c) {
  *         const sn_value x = sn_fn_value(c, 0);
@@ -10,56 +10,89 @@
  *     }
  *
  * Arguments are asked for by their names in the row's signature: rows with other orders, fewer
- * settings or other defaults share a function. One that a signature does not have is not given. */
-#ifndef SN_EAGER_FUNCTION_CALL_H
-#define SN_EAGER_FUNCTION_CALL_H
+ * settings or other defaults share a function. One that a signature does not have is not given.
+ *
+ * Who calls a row fills sn_fn_call and runs its build function: room eager on a recording, the
+ * layer Operation of room nn on the graph of a network. Operands are values of the graph (of kind
+ * SLOT: a place in c->slot) or what only the caller can bring there (of kind TENSOR: by its door).
+ */
+#ifndef SN_FUNCTION_FUNCTION_CALL_H
+#define SN_FUNCTION_FUNCTION_CALL_H
 
-#include "record/record.h"
+#include "graph/build.h"
 
 #include <snug/function.h>
 
 #define SN_FN_MAX_ARGS 20
 #define SN_FN_MAX_OUT  96
 #define SN_FN_MAX_ITEMS                                                                            \
-    256                   /* integers of an argument, and items of a list that is read in place    \
-                           */
-#define SN_FN_MAX_MADE 32 /* tensors made of lists and of what is read */
+    256 /* integers of an argument, and items of a list that is read in place                      \
+         */
 
+typedef struct sn_fn_call sn_fn_call;
+
+/* What a caller does for a function beside building. Room nn has no tensors of its own: the first
+ * two are NULL there. */
 typedef struct {
-    sn_record_call r;
-    sn_builder *b; /* &r.b */
+    /* An argument of kind TENSOR as a value of the call's graph, and its type before that. */
+    sn_value (*use)(sn_fn_call *c, const snug_argument *a);
+    const snug_type *(*type)(const snug_argument *a);
+    /* Slots of keys, as attributes hold them: of the next draw; of the next one of a sequence that
+     * follows from the operation and its seed. */
+    int64_t (*draw)(sn_fn_call *c);
+    int64_t (*draw_seeded)(sn_fn_call *c, int64_t seed);
+    /* Whether the whole numbers of an operand are known now; *zero: whether one of them is 0. NULL:
+     * they never are. */
+    bool (*knows)(const sn_fn_call *c, const snug_argument *a, bool *zero);
+} sn_fn_door;
+
+struct sn_fn_call {
+    sn_builder *b;
+    const sn_fn_door *door;
+    const sn_value *slot; /* operands of kind SLOT, n_slots of them */
+    int n_slots;
     const char *names, *signature;
     bool promotes;            /* keras.ops: operands of several dtypes take a common one */
     const snug_argument *arg; /* as they were given, lists and numbers that were read in place */
     int n_args;
     int n_out; /* 1 unless the function says otherwise */
     sn_value out[SN_FN_MAX_OUT];
-    int64_t largest;        /* of arguments of kind M; -1: not read */
-    snug_tensor *unique[3]; /* of an argument of kind Q: values, places, counts; lent */
-    const int64_t *known;   /* instead of out[0]: integers that need no run, by sn_fn_known */
+    int64_t largest;         /* of arguments of kind M; -1: not read */
+    snug_argument unique[3]; /* of an argument of kind Q: values, places, counts, as operands */
+    const int64_t *known;    /* instead of out[0]: integers that need no run, by sn_fn_known */
     snug_type known_type;
     /* inside */
     snug_argument own[SN_FN_MAX_ARGS], scratch;
     snug_argument items[SN_FN_MAX_ITEMS];
     int n_items;
-    struct sn_fold *fold; /* the call is computed now, on a graph of its own; or NULL */
-    snug_dtype half;      /* of tensors that are computed with as f32; SNUG_N_DTYPES: none */
-    snug_dtype narrow;    /* of whole numbers that are computed with as wider ones; the same */
-    bool wide;            /* there are tensors of f32 or f64, too */
+    snug_dtype half;   /* of tensors that are computed with as f32; SNUG_N_DTYPES: none */
+    snug_dtype narrow; /* of whole numbers that are computed with as wider ones; the same */
+    bool wide;         /* there are tensors of f32 or f64, too */
     int64_t ints[SN_FN_MAX_ITEMS];
-    snug_tensor *made[SN_FN_MAX_MADE + 4];
-    int n_made;
     sn_value *values; /* of sn_fn_list */
     size_t cap_values;
-} sn_fn_call;
+};
 
 typedef void (*sn_fn)(sn_fn_call *c);
+
+/* Row number `function` of the table, which snug_function_find gives. */
+typedef struct {
+    snug_function_info info;
+    sn_fn build;
+    bool promotes;
+} sn_fn_row;
+const sn_fn_row *sn_function_row(int function);
+
+/* A call of a row without operands or arguments yet; b, door and slot are the caller's to set. */
+void sn_fn_begin(sn_fn_call *c, const sn_fn_row *row, const snug_argument *args, int n_args);
+/* Frees what the call grew. */
+void sn_fn_end(sn_fn_call *c, snug_engine *e);
 
 /* Makes the call fail with the function's name in front; printf-style. */
 void sn_fn_refuse(sn_fn_call *c, snug_status code, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 static inline bool sn_fn_failed(const sn_fn_call *c) {
-    return c->r.b.error.code != SNUG_OK;
+    return c->b->error.code != SNUG_OK;
 }
 /* The type of a value; a scalar after an error. */
 snug_type sn_fn_type(const sn_fn_call *c, sn_value v);
@@ -97,9 +130,14 @@ void sn_fn_dense_only(sn_fn_call *c);
 void sn_fn_bad_indices_fail(sn_fn_call *c);
 
 /* --- operands --------------------------------------------------------------------------------- */
-/* A tensor in the graph that the call appends to; f16 and bf16 as f32, i16 and u16 as i32, u32 as
+static inline bool sn_fn_is_operand(const snug_argument *a) {
+    return a->kind == SNUG_ARG_TENSOR || a->kind == SNUG_ARG_SLOT;
+}
+/* The dtype of an operand before it is used. */
+snug_dtype sn_fn_operand_dtype(const sn_fn_call *c, const snug_argument *a);
+/* An operand in the graph that the call appends to; f16 and bf16 as f32, i16 and u16 as i32, u32 as
  * i64. */
-sn_value sn_fn_use(sn_fn_call *c, snug_tensor *t);
+sn_value sn_fn_use(sn_fn_call *c, const snug_argument *a);
 /* Result i as the function gives it: what was computed for halves is rounded to their dtype, what
  * was for narrow whole numbers is cut to theirs. */
 sn_value sn_fn_result(sn_fn_call *c, int i);
@@ -135,8 +173,10 @@ sn_value sn_fn_shortened(sn_fn_call *c, sn_value x, sn_value squares, sn_value l
 /* The singular values of matrices [..., m, n], the largest first (functions_solve.c). */
 sn_value sn_fn_singular_values(sn_fn_call *c, sn_value x);
 /* The key of a draw: of its argument "seed" (the stateless ones' always the same, others' the next
- * of a sequence), or the recorder's next. */
+ * of a sequence), or the door's next. */
 int64_t sn_fn_key(sn_fn_call *c);
+/* A number as a parameter of the graph, as attributes hold it. */
+int64_t sn_fn_parameter(sn_fn_call *c, double value);
 /* Pictures as tf.image works on them: whole numbers as floats of [0, 1], and back to the dtype they
  * had; floats as they are. */
 sn_value sn_fn_unit_picture(sn_fn_call *c, sn_value x);
@@ -144,21 +184,5 @@ sn_value sn_fn_picture_of(sn_fn_call *c, sn_value unit, snug_dtype dtype);
 /* The result is these integers, which nobody needs to compute; n = elements of the type, at most
  * SN_FN_MAX_ITEMS. */
 void sn_fn_known(sn_fn_call *c, const snug_type *type, const int64_t *v);
-
-/* snug_function_call without computing anything now: for who repeats calls, whose recordings have
- * plans at hand. */
-SNUG_CHECKED snug_status sn_function_record(snug_recorder *r, int function,
-                                            const snug_argument *args, int n_args,
-                                            snug_tensor **outputs, int max, int *n_out,
-                                            snug_error *err);
-
-/* --- computing now (fold.c) ------------------------------------------------------------------- */
-/* Whether the call is arithmetic on a few whole numbers that have bytes: shapes and places. Then it
- * is done at once, so that whoever needs them as settings need not run the recording. */
-bool sn_fn_is_small(const sn_fn_call *c);
-/* *done is false when the results are not of that kind; given has room for SN_FN_MAX_OUT. */
-SNUG_CHECKED snug_status sn_fn_fold(sn_fn_call *c, sn_fn build, snug_tensor **given, bool *done,
-                                    snug_error *err);
-sn_value sn_fn_fold_use(sn_fn_call *c, snug_tensor *t);
 
 #endif

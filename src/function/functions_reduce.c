@@ -1,6 +1,6 @@
 /* functions_reduce.c: functions along axes: reductions, places of extremes, running sums, sorting,
  * counts and segments. */
-#include "eager/function_call.h"
+#include "function/function_call.h"
 
 #include <math.h>
 #include <string.h>

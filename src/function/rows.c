@@ -1,0 +1,42 @@
+/* rows.c: the table of functions, and what is asked of it by name. A row's build function stands in
+ * the room whose builders it is made of: here, or beside the layers in nn. */
+#include "function/function_call.h"
+
+#include "base/setting_text.h"
+
+#define STRICT                                        false
+#define PROMOTES                                      true
+#define SNUG_FN(build, mode, names, signature, about) void sn_fn_##build(sn_fn_call *c);
+#include "function/functions.def"
+#undef SNUG_FN
+
+static const sn_fn_row rows[] = {
+#define SNUG_FN(build, mode, names, signature, about)                                              \
+    {{names, signature, about}, sn_fn_##build, mode},
+#include "function/functions.def"
+#undef SNUG_FN
+};
+#define N_ROWS ((int)(sizeof rows / sizeof *rows))
+
+int snug_function_count(void) {
+    return N_ROWS;
+}
+
+const snug_function_info *snug_function_at(int function) {
+    return function >= 0 && function < N_ROWS ? &rows[function].info : NULL;
+}
+
+const sn_fn_row *sn_function_row(int function) {
+    return &rows[function];
+}
+
+int snug_function_find(const char *name, int *function) {
+    if (!name)
+        return 0;
+    for (int i = 0; i < N_ROWS; i++)
+        if (sn_text_has(rows[i].info.names, name)) {
+            *function = i;
+            return 1;
+        }
+    return 0;
+}
