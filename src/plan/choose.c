@@ -5,6 +5,7 @@
  *     slices      1, 2, 3, 4, 6, 8, 12, 16, ... pieces of the batch
  *     cut         what runs in slices: all that can, or only what stands at large values
  *     limit       on a ladder of sizes
+ *     fused       whether wide gradients die inside their updates, where that gives another graph
  *
  * Members are made down the ladder, as far as one may be the fastest of its size, and packed by
  * rules that do not know the number either. Of those that fit it, the fastest is taken, the larger
@@ -173,7 +174,6 @@ static snug_status rank_step(sn_family *f, rung *at, ranking *r, number *numbers
     const int64_t apart = phases || is_long ? 2 : 1;
     int64_t least = 1, winner = 0;
     int made = 0;
-    at->fastest = INFINITY;
     for (uint32_t i = 0; i < n && numbers[i].plain_seconds < at->fastest; i++) {
         number *const k = &numbers[i];
         const sn_member m = {.slices = k->slices, .limit = at->size};
@@ -261,24 +261,40 @@ static snug_status rank_floor(sn_family *f, int64_t slices, ranking *r, snug_err
     return SNUG_OK;
 }
 
-/* The way down the ladder, as far as it was gone. */
+/* What is known of the programs of one graph. */
 typedef struct {
+    sn_family *f;
     number numbers[MAX_NUMBERS];
     uint32_t n;
     part_numbers parts;
+} side;
+
+/* The way down the ladder, as far as it was gone; with fused updates a second side. */
+typedef struct {
+    side sides[2];
+    int n_sides;
     uint32_t step;
     int failed;            /* steps in a row */
     double fastest[ABOVE]; /* of the last steps, by their number */
 } ladder;
+
+static snug_status open_side(sn_family *f, ranking *r, side *out, snug_error *err) {
+    out->f = f;
+    SNUG_TRY(rank_cut(f, 0, r, out->numbers, &out->n, err));
+    for (uint32_t cut = 1; cut < f->n_cuts; cut++)
+        SNUG_TRY(rank_cut(f, cut, r, out->parts.numbers, &out->parts.n, err));
+    return SNUG_OK;
+}
 
 static snug_status open_ladder(sn_family *f, ranking *r, ladder **out, snug_error *err) {
     ladder *l;
     SNUG_TRY(sn_plan_array(f->p->work, 1, sizeof *l, &l, err));
     for (int i = 0; i < ABOVE; i++)
         l->fastest[i] = INFINITY;
-    SNUG_TRY(rank_cut(f, 0, r, l->numbers, &l->n, err));
-    for (uint32_t cut = 1; cut < f->n_cuts; cut++)
-        SNUG_TRY(rank_cut(f, cut, r, l->parts.numbers, &l->parts.n, err));
+    l->n_sides = f->fused ? 2 : 1;
+    SNUG_TRY(open_side(f, r, &l->sides[0], err));
+    if (f->fused)
+        SNUG_TRY(open_side(f->fused, r, &l->sides[1], err));
     *out = l;
     return SNUG_OK;
 }
@@ -299,9 +315,11 @@ static snug_status rank_down(sn_family *f, ranking *r, ladder *l, bool *ends, sn
     *ends = size * exp2(1.0 / STEPS_PER_OCTAVE) < 1 || l->failed == MAX_STUCK;
     if (*ends)
         return SNUG_OK;
-    rung at = {.size = (size_t)size, .only_plain = j % apart != 0};
-    SNUG_TRY(rank_step(f, &at, r, l->numbers, l->n, err));
-    SNUG_TRY(rank_part_step(f, &at, r, &l->parts, err));
+    rung at = {.size = (size_t)size, .only_plain = j % apart != 0, .fastest = INFINITY};
+    for (side *s = l->sides; s < l->sides + l->n_sides; s++) {
+        SNUG_TRY(rank_step(s->f, &at, r, s->numbers, s->n, err));
+        SNUG_TRY(rank_part_step(s->f, &at, r, &s->parts, err));
+    }
     l->failed = at.fastest < INFINITY ? 0 : l->failed + !at.only_plain;
     l->fastest[j % ABOVE] = at.fastest;
     l->step = j;
@@ -331,21 +349,29 @@ static snug_status rank_below(sn_family *f, ranking *r, number *numbers, uint32_
     return SNUG_OK;
 }
 
-/* The smallest members, behind the last step. */
-static snug_status rank_bottom(sn_family *f, ranking *r, ladder *l, snug_error *err) {
+/* The smallest members of one graph. */
+static snug_status rank_lowest(side *s, ranking *r, snug_error *err) {
+    sn_family *const f = s->f;
     const sn_split *const split = &f->cuts[0].split;
     uint32_t smallest = 0;
     if (split->extent > 1)
         SNUG_TRY(rank_floor(f, most_slices(split->extent), r, err));
     if (split->n_blocks > 2) /* the others are not lower, and take long */
-        return rank_below(f, r, l->numbers, l->n, err);
-    for (uint32_t i = 1; i < l->n; i++)
-        if (l->numbers[i].bound < l->numbers[smallest].bound)
+        return rank_below(f, r, s->numbers, s->n, err);
+    for (uint32_t i = 1; i < s->n; i++)
+        if (s->numbers[i].bound < s->numbers[smallest].bound)
             smallest = i;
-    const int64_t slices = l->n > 0 ? l->numbers[smallest].slices : 1;
+    const int64_t slices = s->n > 0 ? s->numbers[smallest].slices : 1;
     if (slices > 1 && slices < most_slices(split->extent))
         SNUG_TRY(rank_floor(f, slices, r, err));
     return rank_floor(f, 1, r, err);
+}
+
+/* The smallest members, behind the last step. */
+static snug_status rank_bottom(ladder *l, ranking *r, snug_error *err) {
+    for (int i = 0; i < l->n_sides; i++)
+        SNUG_TRY(rank_lowest(&l->sides[i], r, err));
+    return SNUG_OK;
 }
 
 /* The whole family, whatever the limit is. */
@@ -355,9 +381,41 @@ static snug_status rank_family(sn_family *f, ranking *r, snug_error *err) {
     SNUG_TRY(open_ladder(f, r, &l, err));
     while (!ends)
         SNUG_TRY(rank_down(f, r, l, &ends, err));
-    return rank_bottom(f, r, l, err);
+    return rank_bottom(l, r, err);
 }
 
+/* --- families --------------------------------------------------------------------------------- */
+/* That of the graph, and that of the one with fused updates where there is one. */
+typedef struct {
+    sn_family f, fused;
+} families;
+
+static void open_families(families *out, sn_planner *p, const sn_plan_options *o) {
+    out->f = sn_family_of(p, o);
+    if (!p->fused)
+        return;
+    out->fused = sn_family_of(p->fused, o);
+    out->fused.is_fused = true;
+    out->f.fused = &out->fused;
+}
+
+static void clear_families(families *f) {
+    if (f->f.fused)
+        sn_family_clear(f->f.fused);
+    sn_family_clear(&f->f);
+}
+
+/* The family of the graph that the member is of. */
+static sn_family *family_with(sn_family *f, sn_member m) {
+    return m.fused ? f->fused : f;
+}
+
+static snug_status find_cuts(sn_family *f, snug_error *err) {
+    SNUG_TRY(sn_family_cuts(f, 0, err));
+    return f->fused ? sn_family_cuts(f->fused, 0, err) : SNUG_OK;
+}
+
+/* --- members ---------------------------------------------------------------------------------- */
 /* The height a member is packed to does not depend on the limit either. */
 static snug_status pack_offer(sn_offer *o, size_t *height, snug_error *err) {
     const sn_pack_limits limits = {.capacity = o->layout.bound + o->layout.bound / 128};
@@ -388,7 +446,8 @@ static snug_status take_offer(sn_family *f, sn_offer *o, size_t height, snug_err
     plan->seconds = o->seconds + plan->spill_seconds;
     plan->plain_seconds = f->seconds;
     plan->again_seconds = seconds_again(f, o);
-    plan->plain_bytes = f->unlimited;
+    plan->plain_bytes = f->plain_bytes;
+    f->p->taken = true;
     return sn_plan_emit(f->p, &o->layout, err);
 }
 
@@ -396,13 +455,14 @@ static snug_status take_offer(sn_family *f, sn_offer *o, size_t height, snug_err
  * SIZE_MAX: it is impossible. */
 static snug_status try_member(sn_family *f, sn_member m, size_t limit, size_t *height,
                               snug_error *err) {
+    sn_family *const own = family_with(f, m);
     sn_offer *o;
     size_t floor, arena = 0;
-    SNUG_TRY(sn_family_make(f, m, &o, &floor, err));
+    SNUG_TRY(sn_family_make(own, m, &o, &floor, err));
     snug_status st = o->program.possible ? pack_offer(o, &arena, err) : SNUG_OK;
-    *height = o->program.possible ? arena + sn_offer_books(f, o) : SIZE_MAX;
+    *height = o->program.possible ? arena + sn_offer_books(own, o) : SIZE_MAX;
     if (st == SNUG_OK && o->program.possible && (limit == 0 || *height <= limit))
-        st = take_offer(f, o, arena, err);
+        st = take_offer(own, o, arena, err);
     sn_offer_drop(o);
     return st;
 }
@@ -422,9 +482,8 @@ static size_t next_bound(const ranking *r, size_t above, uint32_t *at) {
  * so members are asked from the smallest bound up until that is no smaller. */
 static snug_status find_floor(sn_family *f, const ranking *r, size_t plain, sn_plan_floor *out,
                               snug_error *err) {
-    const sn_member whole = {.slices = 1, .limit = SIZE_MAX};
     uint32_t i = 0;
-    *out = (sn_plan_floor){.bytes = plain, .seconds = f->seconds, .how = whole};
+    *out = (sn_plan_floor){.bytes = plain, .seconds = f->seconds, .how = f->plain};
     for (size_t bound = next_bound(r, 0, &i); bound < out->bytes;
          bound = next_bound(r, bound + 1, &i)) {
         size_t height;
@@ -458,23 +517,27 @@ static snug_status refuse(const sn_plan_options *o, const sn_plan_floor *floor, 
                    snug_bytes_print(floor->bytes, need, sizeof need), floor->bytes);
 }
 
-/* Members below the plain one that no other beats in both bytes and seconds, the fastest first. */
-static uint32_t find_front(const ranking *r, uint32_t *front) {
+/* Members below the plain one that no other beats in both bytes and seconds, the fastest first;
+ * of both graphs, or of that without fused updates. */
+static uint32_t find_front(const sn_family *f, const ranking *r, bool of_both, uint32_t *front) {
     uint32_t n = 0;
     size_t least = SIZE_MAX;
-    for (uint32_t i = 0; i < r->n; i++)
-        if (r->at[i].bound < least) {
-            least = r->at[i].bound;
-            if (r->at[i].of.slices > 1 || r->at[i].of.limit != SIZE_MAX)
-                front[n++] = i;
-        }
+    for (uint32_t i = 0; i < r->n; i++) {
+        const sn_member *m = &r->at[i].of;
+        const bool is_plain = m->slices == 1 && m->limit == SIZE_MAX;
+        if (r->at[i].bound >= least || (m->fused && !of_both))
+            continue;
+        least = r->at[i].bound;
+        if (!is_plain || (of_both && m->fused != f->plain.fused))
+            front[n++] = i;
+    }
     return n;
 }
 
 /* For the search with slots in a file. */
-static void tell_front(const ranking *r, sn_searches *out) {
+static void tell_front(const sn_family *f, const ranking *r, sn_searches *out) {
     uint32_t front[SN_MAX_MEMBERS];
-    out->n_members = find_front(r, front);
+    out->n_members = find_front(f, r, false, front);
     for (uint32_t i = 0; i < out->n_members; i++) {
         out->members[i] = r->at[front[i]].of;
         out->members[i].least_seconds = r->at[front[i]].seconds;
@@ -520,7 +583,7 @@ static snug_status search(sn_family *f, ranking *r, size_t limit, bool *taken, s
         SNUG_TRY(rank_down(f, r, l, &ends, err));
         SNUG_TRY(take_fastest(f, r, limit, r->least_seconds, taken, err));
     }
-    return *taken ? SNUG_OK : rank_bottom(f, r, l, err);
+    return *taken ? SNUG_OK : rank_bottom(l, r, err);
 }
 
 /* The members to choose from; *taken: the plan is one of them already. */
@@ -530,10 +593,10 @@ static snug_status find_members(sn_family *f, const sn_plan_options *o, ranking 
     if (searches && searches->n_members > 0)
         return rank_found(f, searches, o->always_floor ? INFINITY : searches->beat, r, err);
     if (!o->whole)
-        SNUG_TRY(sn_family_cuts(f, 0, err));
+        SNUG_TRY(find_cuts(f, err));
     SNUG_TRY(o->always_floor ? rank_family(f, r, err) : search(f, r, o->arena_bytes, taken, err));
     if (searches)
-        tell_front(r, searches);
+        tell_front(f, r, searches);
     return SNUG_OK;
 }
 
@@ -566,12 +629,13 @@ static uint32_t thin_front(uint32_t *front, uint32_t n, uint32_t max) {
 }
 
 static snug_status make_point(sn_family *f, sn_member m, sn_plan_point *out, snug_error *err) {
+    sn_family *const own = family_with(f, m);
     sn_offer *o;
     size_t floor, height;
-    SNUG_TRY(sn_family_make(f, m, &o, &floor, err));
+    SNUG_TRY(sn_family_make(own, m, &o, &floor, err));
     const snug_status st = pack_offer(o, &height, err);
     if (st == SNUG_OK)
-        *out = (sn_plan_point){.bytes = height + sn_offer_books(f, o),
+        *out = (sn_plan_point){.bytes = height + sn_offer_books(own, o),
                                .seconds = o->seconds,
                                .slices = m.slices > 1 ? o->slices.repeat : 1,
                                .n_steps = o->program.n};
@@ -604,10 +668,10 @@ static snug_status make_front(sn_family *f, sn_plan_point *out, uint32_t max, ui
     ranking *r;
     SNUG_TRY(sn_family_order(f, err));
     SNUG_TRY(sn_plan_array(f->p->work, 1, sizeof *r, &r, err));
-    SNUG_TRY(sn_family_cuts(f, 0, err));
+    SNUG_TRY(find_cuts(f, err));
     SNUG_TRY(rank_family(f, r, err));
-    SNUG_TRY(make_point(f, (sn_member){.slices = 1, .limit = SIZE_MAX}, &out[0], err));
-    *n = 1 + thin_front(front, find_front(r, front), max - 1);
+    SNUG_TRY(make_point(f, f->plain, &out[0], err));
+    *n = 1 + thin_front(front, find_front(f, r, true, front), max - 1);
     for (uint32_t i = 1; i < *n; i++)
         SNUG_TRY(make_best(f, r, r->at[front[i - 1]].of, &out[i], err));
     sn_plan_thin(out, n);
@@ -616,9 +680,10 @@ static snug_status make_front(sn_family *f, sn_plan_point *out, uint32_t max, ui
 
 snug_status sn_plan_front(sn_planner *p, const sn_plan_options *o, sn_plan_point *out, uint32_t max,
                           uint32_t *n, snug_error *err) {
-    sn_family f = sn_family_of(p, o);
-    const snug_status st = make_front(&f, out, max, n, err);
-    sn_family_clear(&f);
+    families all;
+    open_families(&all, p, o);
+    const snug_status st = make_front(&all.f, out, max, n, err);
+    clear_families(&all);
     return st;
 }
 
@@ -712,15 +777,16 @@ static snug_status choose_sliced(sn_family *f, const sn_plan_options *o, snug_er
 /* What was chosen before. */
 static snug_status choose_floor(sn_family *f, const sn_plan_floor *at, snug_error *err) {
     size_t height;
+    if (at->how.fused && !f->fused)
+        return sn_fail(err, SNUG_E_INVALID, "plan: the floor has fused updates, this graph none");
     if (at->how.slices > 1)
-        SNUG_TRY(sn_family_cuts(f, 0, err));
+        SNUG_TRY(sn_family_cuts(family_with(f, at->how), 0, err));
     SNUG_TRY(try_member(f, at->how, 0, &height, err));
     return height == at->bytes ? SNUG_OK
                                : sn_fail(err, SNUG_E_INVALID, "plan: the floor of another graph");
 }
 
 static snug_status choose(sn_family *f, const sn_plan_options *o, snug_error *err) {
-    const sn_member plain = {.slices = 1, .limit = SIZE_MAX};
     size_t height;
     SNUG_TRY(sn_family_order(f, err));
     if (o->at)
@@ -729,14 +795,15 @@ static snug_status choose(sn_family *f, const sn_plan_options *o, snug_error *er
         return choose_file(f, o, err);
     if (o->slices > 1)
         return choose_sliced(f, o, err);
-    SNUG_TRY(try_member(f, plain, o->arena_bytes, &height, err));
+    SNUG_TRY(try_member(f, f->plain, o->arena_bytes, &height, err));
     return o->arena_bytes == 0 || height <= o->arena_bytes ? SNUG_OK
                                                            : choose_limited(f, o, height, err);
 }
 
 snug_status sn_plan_choose(sn_planner *p, const sn_plan_options *o, snug_error *err) {
-    sn_family f = sn_family_of(p, o);
-    const snug_status st = choose(&f, o, err);
-    sn_family_clear(&f);
+    families all;
+    open_families(&all, p, o);
+    const snug_status st = choose(&all.f, o, err);
+    clear_families(&all);
     return st;
 }

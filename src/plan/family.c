@@ -274,6 +274,7 @@ snug_status sn_family_make(sn_family *f, sn_member m, sn_offer **out, size_t *fl
         o->family = f;
         o->zone = zone;
         o->of = m;
+        o->of.fused = f->is_fused;
         st = fill_member(f, o, floor, err);
     }
     if (st == SNUG_OK)
@@ -311,7 +312,7 @@ static snug_status try_order(sn_family *f, sn_zone *z, sn_order_kind kind, snug_
 }
 
 /* The order with the smallest live peak; the plainer one among equals. */
-snug_status sn_family_order(sn_family *f, snug_error *err) {
+static snug_status find_order(sn_family *f, snug_error *err) {
     snug_status st = SNUG_OK;
     for (int kind = 0; kind < SN_N_ORDERS && st == SNUG_OK; kind++) {
         sn_zone *z;
@@ -320,6 +321,24 @@ snug_status sn_family_order(sn_family *f, snug_error *err) {
         sn_zone_destroy(z);
     }
     return st;
+}
+
+snug_status sn_family_order(sn_family *f, snug_error *err) {
+    sn_family *const fused = f->fused;
+    SNUG_TRY(find_order(f, err));
+    f->plain = (sn_member){.slices = 1, .limit = SIZE_MAX};
+    f->plain_bytes = f->unlimited;
+    if (!fused)
+        return SNUG_OK;
+    SNUG_TRY(find_order(fused, err));
+    if (fused->seconds <= f->seconds) {
+        f->plain.fused = true;
+        f->seconds = fused->seconds;
+        f->plain_bytes = fused->unlimited;
+    }
+    fused->seconds = f->seconds;
+    fused->plain_bytes = f->plain_bytes;
+    return SNUG_OK;
 }
 
 static snug_status try_sliced_order(sn_family *f, sn_zone *z, const size_t *bytes,

@@ -19,17 +19,22 @@ typedef struct {
 } sn_family_cut;
 
 /* What the members of the family are made from. */
-typedef struct {
+typedef struct sn_family sn_family;
+struct sn_family {
     sn_planner *p;
     sn_order order;                  /* of the plain program: its live peak is the smallest */
     sn_family_cut cuts[SN_MAX_CUTS]; /* the first one: of all that can be sliced */
     uint32_t n_cuts;                 /* 0: nothing can */
     size_t unlimited;                /* bound of the plain program */
-    double seconds;                  /* of the plain program */
+    sn_member plain;                 /* without slices or a limit: the faster one of both graphs, */
+    double seconds;                  /* what it takes: no member counts as faster, */
+    size_t plain_bytes;              /* and its bound */
+    sn_family *fused;                /* of the graph with fused updates; NULL: there is none */
+    bool is_fused;                   /* this is such a one */
     uint64_t work;                   /* for each recomputation of a whole program */
     size_t step_bytes;               /* of each step of a plan, on top of the arena */
     sn_zone *spare;                  /* for the next layout; NULL: none */
-} sn_family;
+};
 
 /* A member made; lies in its own zone, its layout in another: many are made until one fits. */
 typedef struct {
@@ -45,7 +50,7 @@ typedef struct {
 
 sn_family sn_family_of(sn_planner *p, const sn_plan_options *o);
 void sn_family_clear(sn_family *f);
-/* The order of the plain program, what it needs and takes. */
+/* The order of the plain program, what it needs and takes; of that with fused updates as well. */
 SNUG_CHECKED snug_status sn_family_order(sn_family *f, snug_error *err);
 /* The cuts; `bytes`: one of all nodes, one of those at values of so many bytes; 0: some. */
 SNUG_CHECKED snug_status sn_family_cuts(sn_family *f, size_t bytes, snug_error *err);

@@ -24,12 +24,15 @@ typedef struct {
     double beat; /* seconds of the best plan so far; INFINITY: none */
 } sn_searches;
 
-typedef struct {
+typedef struct sn_planner sn_planner;
+struct sn_planner {
     snug_engine *engine;
     const sn_graph *graph;
     const sn_device *device;
-    sn_zone *work; /* dies with the planner */
-    sn_plan *plan; /* being made */
+    sn_zone *work;     /* dies with the planner */
+    sn_plan *plan;     /* being made */
+    sn_planner *fused; /* of the same step with fused updates; NULL: there is none */
+    bool taken;        /* the plan is a member that was chosen */
     uint32_t n_nodes, n_values;
     sn_variant *variant;    /* per node */
     double *seconds;        /* per node: of one run */
@@ -56,7 +59,7 @@ typedef struct {
     bool spills_values;
     size_t arena_limit;    /* what the arena may have; 0: no limit */
     sn_searches *searches; /* NULL: there is but one */
-} sn_planner;
+};
 
 /* Needed nodes, each after those it reads, and writers of a version after its readers. */
 typedef struct {
@@ -209,7 +212,8 @@ SNUG_CHECKED snug_status sn_program_replace(sn_zone *z, const sn_program *from,
                                             sn_program *out, snug_error *err);
 /* Seconds of one run of the program. */
 double sn_program_seconds(const sn_planner *p, const sn_program *program);
-/* The fastest program within the options' limits, packed and written into p->plan. */
+/* The fastest program within the options' limits, packed and written into p->plan, or into that of
+ * p->fused. */
 SNUG_CHECKED snug_status sn_plan_choose(sn_planner *p, const sn_plan_options *o, snug_error *err);
 SNUG_CHECKED snug_status sn_plan_front(sn_planner *p, const sn_plan_options *o, sn_plan_point *out,
                                        uint32_t max, uint32_t *n, snug_error *err);

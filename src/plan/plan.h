@@ -142,6 +142,7 @@ typedef struct {
     int64_t slices;
     size_t limit; /* SIZE_MAX: none */
     bool lowest;  /* what the recomputation needs at least is looked for */
+    bool fused;   /* of the graph with fused updates */
     uint32_t cut;
     double least_seconds; /* larger members take so many: this one counts as no faster */
 } sn_member;
@@ -171,6 +172,10 @@ typedef struct {
     size_t short_bytes;  /* that the variables alone have too many, where arena_bytes is 1 */
     const bool *spilled; /* per variable: spill exactly these; NULL: the planner's choice */
     bool whole;          /* nothing runs in slices */
+    /* The same step with more of its gradients inside their updates (sn_fuse_options): the same
+     * inputs, outputs, variables and bits. The plan may be of either graph, sn_plan.graph says of
+     * which; of this one nothing goes to a file, and `slices` are not asked of it. NULL: none. */
+    const sn_graph *fused;
     const sn_plan_floor *at; /* the plan of a floor that was found before, and no limit; NULL: of
                                 the limit */
     sn_plan_floor *floor;    /* filled where no plan fits; may be NULL */

@@ -64,11 +64,17 @@ static size_t arena_limit(const sn_plan_options *o, size_t gain, size_t cost) {
     return limit > o->short_bytes + cost ? limit - o->short_bytes - cost : 1;
 }
 
+static snug_status find_facts(sn_planner *p, snug_error *err) {
+    SNUG_TRY(sn_plan_describe(p, err));
+    return sn_plan_readers(p, err);
+}
+
 static snug_status run_passes(sn_planner *p, const sn_plan_options *o, spilling what,
                               snug_error *err) {
     sn_plan_options limited = *o;
-    SNUG_TRY(sn_plan_describe(p, err));
-    SNUG_TRY(sn_plan_readers(p, err));
+    SNUG_TRY(find_facts(p, err));
+    if (p->fused)
+        SNUG_TRY(find_facts(p->fused, err));
     p->spills_values = what == ALL_IN_FILES;
     if (what != IN_MEMORY)
         SNUG_TRY(sn_spill_slots(p, o->spilled, err));
@@ -83,7 +89,7 @@ static snug_status run_passes(sn_planner *p, const sn_plan_options *o, spilling 
         o->floor->seconds += sn_spill_seconds(p);
     }
     SNUG_TRY(st);
-    return sn_plan_summarise(p->plan, err);
+    return sn_plan_summarise(p->taken ? p->plan : p->fused->plan, err);
 }
 
 /* A plan of our own that the checker refuses is a bug of the planner, not of the caller. */
@@ -97,13 +103,47 @@ static snug_status check_own(const sn_plan *p, const sn_plan_options *o, snug_er
     return SNUG_E_INTERNAL;
 }
 
-static sn_planner planner_of(snug_engine *e, const sn_graph *g, const sn_plan_options *o) {
-    return (sn_planner){.engine = e,
+static snug_status open_planner(snug_engine *e, const sn_graph *g, const sn_plan_options *o,
+                                sn_planner *out, snug_error *err) {
+    *out = (sn_planner){.engine = e,
                         .graph = g,
                         .device = o->devices[0],
                         .spill_limit = o->spill_bytes,
                         .n_nodes = sn_graph_n_nodes(g),
                         .n_values = sn_graph_n_values(g)};
+    SNUG_TRY(create_plan(e, g, o, &out->plan, err));
+    return sn_zone_create(e, SN_MEM_PLAN, &out->work, err);
+}
+
+/* The plan stays where it is one. */
+static void close_planner(sn_planner *p) {
+    sn_zone_destroy(p->work);
+    if (!p->taken)
+        sn_plan_destroy(p->plan);
+}
+
+/* Those of both graphs. */
+typedef struct {
+    sn_planner p, fused;
+} planners;
+
+static snug_status open_planners(snug_engine *e, const sn_graph *g, const sn_plan_options *o,
+                                 bool with_fused, planners *out, snug_error *err) {
+    SNUG_TRY(open_planner(e, g, o, &out->p, err));
+    if (!with_fused || !o->fused)
+        return SNUG_OK;
+    out->p.fused = &out->fused;
+    return open_planner(e, o->fused, o, &out->fused, err);
+}
+
+/* The plan that was chosen, or NULL. */
+static sn_plan *close_planners(planners *all) {
+    sn_planner *const fused = all->p.fused;
+    sn_plan *const plan = all->p.taken ? all->p.plan : fused && fused->taken ? fused->plan : NULL;
+    if (fused)
+        close_planner(fused);
+    close_planner(&all->p);
+    return plan;
 }
 
 /* Searches for plans of one graph. */
@@ -113,22 +153,29 @@ typedef struct {
     sn_searches searches;
 } builder;
 
+/* A gradient may not die where slots lie in a file: only whole updates come to those. */
+static bool may_fuse(const builder *b, const sn_plan_options *o, spilling what) {
+    bool may = o->slices <= 1 && (what == IN_MEMORY || o->spilled);
+    for (uint32_t i = 0; may && o->spilled && i < sn_graph_n_vars(b->graph); i++)
+        may = !o->spilled[i];
+    return may;
+}
+
 static snug_status build(builder *b, const sn_plan_options *o, spilling what, sn_plan **out,
                          snug_error *err) {
-    sn_planner p = planner_of(b->engine, b->graph, o);
-    p.searches = &b->searches;
-    SNUG_TRY(create_plan(b->engine, b->graph, o, &p.plan, err));
-    snug_status st = sn_zone_create(b->engine, SN_MEM_PLAN, &p.work, err);
+    planners all = {0};
+    snug_status st = open_planners(b->engine, b->graph, o, may_fuse(b, o, what), &all, err);
+    all.p.searches = &b->searches;
     if (st == SNUG_OK)
-        st = run_passes(&p, o, what, err);
-    sn_zone_destroy(p.work);
+        st = run_passes(&all.p, o, what, err);
+    sn_plan *const plan = close_planners(&all);
     if (st == SNUG_OK)
-        st = check_own(p.plan, o, err);
+        st = check_own(plan, o, err);
     if (st != SNUG_OK) {
-        sn_plan_destroy(p.plan);
+        sn_plan_destroy(plan);
         return st;
     }
-    *out = p.plan;
+    *out = plan;
     return SNUG_OK;
 }
 
@@ -196,17 +243,15 @@ snug_status sn_plan_build(snug_engine *e, const sn_graph *g, const sn_plan_optio
 snug_status sn_plan_curve(snug_engine *e, const sn_graph *g, const sn_plan_options *o,
                           sn_plan_point *out, uint32_t max, uint32_t *n, snug_error *err) {
     SNUG_TRY(check_options(g, o, err));
-    sn_planner p = planner_of(e, g, o);
-    SNUG_TRY(create_plan(e, g, o, &p.plan, err));
-    snug_status st = sn_zone_create(e, SN_MEM_PLAN, &p.work, err);
+    planners all = {0};
+    snug_status st = open_planners(e, g, o, true, &all, err);
     if (st == SNUG_OK)
-        st = sn_plan_describe(&p, err);
+        st = find_facts(&all.p, err);
+    if (st == SNUG_OK && all.p.fused)
+        st = find_facts(all.p.fused, err);
     if (st == SNUG_OK)
-        st = sn_plan_readers(&p, err);
-    if (st == SNUG_OK)
-        st = sn_plan_front(&p, o, out, max, n, err);
-    sn_zone_destroy(p.work);
-    sn_plan_destroy(p.plan);
+        st = sn_plan_front(&all.p, o, out, max, n, err);
+    sn_plan_destroy(close_planners(&all));
     return st;
 }
 

@@ -38,8 +38,6 @@
 #define WORK_BYTES ((size_t)8 << 10)
 /* Of its limit, what a plan's room may grow before another plan is looked for. */
 #define GROWTH_PART 8
-/* From so many weights on a dense layer's gradient is worth not having. */
-#define WIDE_WEIGHTS (INT64_C(1) << 20)
 
 /* --- the key ---------------------------------------------------------------------------------- */
 typedef struct {
@@ -322,50 +320,6 @@ static snug_status refuse_there(const snug_recorder *r, const sn_recording *rec,
         snug_bytes_print(held, there, sizeof there), snug_bytes_print(more, least, sizeof least));
 }
 
-static bool has_wide_update(const sn_graph *g) {
-    for (uint32_t i = 0; i < sn_graph_n_nodes(g); i++) {
-        const sn_node_info *n = sn_graph_node_at(g, (sn_node){i});
-        if (n->op == SN_OP_adam && sn_type_count(sn_graph_type(g, n->in[0])) >= WIDE_WEIGHTS)
-            return true;
-    }
-    return false;
-}
-
-static snug_status fuse_again(const sn_recording *rec, const sn_fuse_options *fuse, sn_entry *e,
-                              snug_error *err) {
-    sn_graph_destroy(e->graph);
-    e->graph = NULL;
-    return sn_graph_fuse_with(rec->graph, fuse, &e->graph, err);
-}
-
-/* A wide dense layer's gradient inside its update, where the whole step then needs no slices.
- * *need: what that takes, where there is such a plan. */
-static snug_status plan_wide(snug_recorder *r, const sn_recording *rec, const sn_plan_options *o,
-                             sn_entry *e, size_t *need, snug_error *err) {
-    const uint32_t n_plain = sn_graph_n_nodes(e->graph);
-    const sn_fuse_options plain = {
-        .params = e->params, .origin = e->origin, .n_checked = rec->n_again};
-    sn_fuse_options fuse = plain;
-    fuse.dense_update = WIDE_WEIGHTS;
-    sn_plan_options unlimited = *o;
-    unlimited.arena_bytes = 0;
-    unlimited.floor = NULL;
-    SNUG_TRY(fuse_again(rec, &fuse, e, err));
-    if (sn_graph_n_nodes(e->graph) == n_plain)
-        return SNUG_OK;
-    SNUG_TRY(sn_plan_build(r->engine, e->graph, &unlimited, &e->plan, err));
-    e->reserve = e->on_card ? sn_gpu_reserve(r->card, e->plan) : 0;
-    const size_t beside = e->on_card ? e->reserve : e->plan->n_steps * (size_t)STEP_BYTES;
-    *need = e->plan->memories[SN_MEM_FIRST_ARENA].bytes + beside;
-    if (o->arena_bytes == 0 || *need <= o->arena_bytes) {
-        e->arena_limit = e->on_card ? 0 : e->arena_limit;
-        return SNUG_OK;
-    }
-    sn_plan_destroy(e->plan);
-    e->plan = NULL;
-    return fuse_again(rec, &plain, e, err);
-}
-
 static snug_status find_donors(snug_recorder *r, sn_entry *e, snug_error *err) {
     void *block;
     SNUG_TRY(sn_alloc(r->engine, SN_MEM_PLAN, sn_graph_n_outputs(e->graph) * sizeof *e->donor,
@@ -410,28 +364,53 @@ static snug_status plan_here(snug_recorder *r, const sn_plan_options *o, sn_entr
     return status;
 }
 
-static snug_status plan_entry(snug_recorder *r, const sn_recording *rec, size_t room, size_t extra,
-                              sn_entry *e, snug_error *err) {
+static sn_fuse_options maps_of(const sn_recording *rec, const sn_entry *e) {
+    return (sn_fuse_options){.params = e->params, .origin = e->origin, .n_checked = rec->n_again};
+}
+
+/* The graph that the plan is of, and its maps; the other one was only to choose from. */
+static snug_status keep_planned(const sn_recording *rec, sn_entry *e, sn_graph *wide,
+                                snug_error *err) {
+    const sn_fuse_options maps = maps_of(rec, e);
+    sn_graph *again = wide;
+    snug_status status = SNUG_OK;
+    if (wide && e->plan->graph == wide) {
+        status = sn_graph_fuse_updates(rec->graph, e->graph, &maps, &again, err);
+        sn_graph_destroy(e->graph);
+        e->graph = wide;
+    }
+    sn_graph_destroy(again);
+    return status;
+}
+
+static snug_status make_plan(snug_recorder *r, const sn_recording *rec, size_t room, size_t extra,
+                             sn_entry *e, const sn_graph *wide, snug_error *err) {
     const sn_device *device = e->on_card ? &r->card->device : &r->device.device;
-    const sn_fuse_options fuse = {
-        .params = e->params, .origin = e->origin, .n_checked = rec->n_again};
     sn_plan_floor floor = {0};
-    size_t wide = SIZE_MAX;
     const sn_plan_options o = {.devices = &device,
                                .n_devices = 1,
                                .arena_bytes = room,
                                .step_bytes = room && !e->on_card ? STEP_BYTES : 0,
+                               .fused = wide,
                                .floor = &floor};
-    SNUG_TRY(sn_graph_fuse_with(rec->graph, &fuse, &e->graph, err));
-    if (has_wide_update(e->graph))
-        SNUG_TRY(plan_wide(r, rec, &o, e, &wide, err));
-    const snug_status status = e->plan      ? SNUG_OK
-                               : e->on_card ? plan_there(r, &o, e, err)
-                                            : plan_here(r, &o, e, err);
-    floor.bytes = wide < floor.bytes ? wide : floor.bytes;
+    const snug_status status = (e->on_card ? plan_there : plan_here)(r, &o, e, err);
     if (status == SNUG_E_BUDGET)
         return (e->on_card ? refuse_there : refuse)(r, rec, &floor, extra, err);
-    SNUG_TRY(status);
+    return status;
+}
+
+static snug_status plan_entry(snug_recorder *r, const sn_recording *rec, size_t room, size_t extra,
+                              sn_entry *e, snug_error *err) {
+    const sn_fuse_options maps = maps_of(rec, e), no_maps = {.n_checked = rec->n_again};
+    sn_graph *wide;
+    SNUG_TRY(sn_graph_fuse_with(rec->graph, &maps, &e->graph, err));
+    SNUG_TRY(sn_graph_fuse_updates(rec->graph, e->graph, &no_maps, &wide, err));
+    const snug_status status = make_plan(r, rec, room, extra, e, wide, err);
+    if (status != SNUG_OK) {
+        sn_graph_destroy(wide);
+        return status;
+    }
+    SNUG_TRY(keep_planned(rec, e, wide, err));
     SNUG_TRY(find_donors(r, e, err));
     return sn_executor_add(e->on_card ? r->there : r->executor, e->plan, &e->session, err);
 }

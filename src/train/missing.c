@@ -42,7 +42,7 @@ snug_status snug_model_missing(snug_model *m, char *text, size_t size, snug_erro
         return SNUG_OK;
     const sn_plan_options o = {.devices = &m->target, .n_devices = 1};
     g->api->pretend(g->gpu, true);
-    const snug_status status = sn_plan_build(m->engine, s->graph, &o, &as_if, err);
+    const snug_status status = sn_plan_build(m->engine, s->plan->graph, &o, &as_if, err);
     g->api->pretend(g->gpu, false);
     if (status == SNUG_OK)
         tell(as_if, s->plan->plain_seconds, text, size);

@@ -37,8 +37,8 @@ typedef struct {
     int64_t batch;
     sn_weighting weighting;
     sn_graph *graph;
-    sn_graph *plain; /* what graph was before its dense updates were fused, or NULL */
-    sn_plan *plan;
+    sn_graph *fused;     /* the same with fused updates, while it is planned, or NULL */
+    sn_plan *plan;       /* of one of them */
     size_t step_bytes;   /* of a step of such a plan and of the session that runs it */
     bool wanted;         /* to run; others are planned only to be looked at */
     bool streams;        /* batch after batch comes from the host */

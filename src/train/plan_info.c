@@ -24,8 +24,8 @@ bool sn_model_step_peak(const sn_model_step *s, const char **layer, const char *
     *layer = *op = "";
     if (plan->peak_step >= plan->n_steps || plan->steps[plan->peak_step].kind != SN_STEP_RUN)
         return false;
-    const sn_node_info *node = sn_graph_node_at(s->graph, plan->steps[plan->peak_step].node);
-    *layer = sn_graph_owner_name(s->graph, node->owner);
+    const sn_node_info *node = sn_graph_node_at(plan->graph, plan->steps[plan->peak_step].node);
+    *layer = sn_graph_owner_name(plan->graph, node->owner);
     *op = sn_ops[node->op].name;
     return true;
 }
@@ -42,7 +42,7 @@ static void tell_plan(const sn_model_step *s, snug_model_plan_info *out) {
     out->gradient_bytes = live.gradients;
     out->workspace_bytes = live.workspace;
     out->output_bytes = live.outputs;
-    out->graph_bytes = sn_graph_bytes(s->graph);
+    out->graph_bytes = sn_graph_bytes(plan->graph);
     out->plan_bytes = sn_zone_bytes(plan->zone);
     out->slices = plan->slices;
     out->recomputed = plan->n_recomputed;
@@ -52,7 +52,7 @@ static void tell_plan(const sn_model_step *s, snug_model_plan_info *out) {
     out->step_seconds = plan->seconds;
     out->plain_seconds = plan->plain_seconds;
     out->plain_arena_bytes = plan->plain_bytes;
-    out->n_nodes = sn_graph_n_nodes(s->graph);
+    out->n_nodes = sn_graph_n_nodes(plan->graph);
     out->n_steps = plan->n_steps;
     out->flops = plan->flops;
     (void)sn_model_step_peak(s, &out->peak_layer, &out->peak_operator);
@@ -106,14 +106,10 @@ static snug_status find_floor(snug_model *m, sn_model_step *s, sn_budget_floor *
                               snug_error *err) {
     const sn_model_step kept = *s;
     sn_share share;
-    if (kept.plain) {
-        s->graph = kept.plain;
-        s->plain = NULL;
-    }
     const snug_status st = sn_model_plan_within(m, s, 1, &share, floor, err);
     if (floor->budget > 0 && kept.plan && !sn_gpu_of(m->target))
         floor->budget -=
-            (sn_zone_bytes(kept.plan->zone) + (kept.plain ? sn_graph_bytes(kept.graph) : 0)) /
+            (sn_zone_bytes(kept.plan->zone) + (kept.fused ? sn_graph_bytes(kept.fused) : 0)) /
             PAGE_BYTES * PAGE_BYTES; /* a cgroup counts pages */
     *s = kept;
     return st == SNUG_E_BUDGET ? SNUG_OK : st;

@@ -10,8 +10,6 @@
 
 #include <string.h>
 
-/* From so many weights on a dense layer's gradient is worth not having. */
-#define WIDE_WEIGHTS (INT64_C(1) << 20)
 /* Of a weight while weights are saved: its row, its place in the order, its part of the header. */
 #define SAVED_BYTES 1536
 /* A step of a plan in slices takes that part more than one of this plan. Measured: 19 % at most. */
@@ -247,68 +245,18 @@ static snug_status find_spilled(const sn_model_step *first, const sn_graph *g, s
     return SNUG_OK;
 }
 
-/* Back to the graph as it was built. */
-static void unfuse(sn_model_step *s) {
-    if (!s->plain)
-        return;
-    sn_graph_destroy(s->graph);
-    s->graph = s->plain;
-    s->plain = NULL;
-}
-
-/* A wide dense layer's gradient may die inside its Adam update, with the same bits, where the batch
- * is not sliced: then that graph is the step's, and *done. Else *least is what it would need. */
-static snug_status plan_fused(snug_model *m, sn_model_step *s, const sn_plan_options *limits,
-                              sn_plan_floor *least, bool *done, snug_error *err) {
-    const sn_fuse_options fuse = {.dense_update = WIDE_WEIGHTS};
-    sn_plan_options o = *limits;
-    sn_graph *fused = NULL;
-    sn_plan *plan = NULL;
-    snug_status st = SNUG_OK;
-    o.floor = NULL;
-    o.arena_bytes = 0;
-    SNUG_TRY(sn_graph_fuse_with(s->graph, &fuse, &fused, err));
-    if (sn_graph_n_nodes(fused) < sn_graph_n_nodes(s->graph))
-        st = sn_plan_build(m->engine, fused, &o, &plan, err);
-    if (plan)
-        *least = (sn_plan_floor){.bytes = plan->memories[SN_MEM_FIRST_ARENA].bytes +
-                                          plan->n_steps * o.step_bytes,
-                                 .seconds = plan->seconds};
-    *done = plan && (limits->arena_bytes == 0 || least->bytes <= limits->arena_bytes);
-    if (*done) {
-        s->plain = s->graph;
-        s->graph = fused;
-        s->plan = plan;
-        return SNUG_OK;
-    }
-    sn_plan_destroy(plan);
-    sn_graph_destroy(fused);
-    return st;
-}
-
-/* A gradient may not die where slots lie in a file: only whole updates come to those. */
-static bool may_fuse(const sn_model_step *s, const sn_plan_options *o) {
-    bool fuses = s->mode == SN_STEP_TRAIN;
-    for (uint32_t i = 0; fuses && o->spilled && i < sn_graph_n_vars(s->graph); i++)
-        fuses = !o->spilled[i];
-    return fuses;
+/* The graph with fused updates is made when all else is known, so that it is not booked. */
+static snug_status add_fused(sn_model_step *s, sn_plan_options *o, snug_error *err) {
+    const sn_fuse_options none = {.dense_update = 0};
+    if (!s->fused && s->mode == SN_STEP_TRAIN)
+        SNUG_TRY(sn_graph_fuse_updates(s->graph, s->graph, &none, &s->fused, err));
+    o->fused = s->fused;
+    return SNUG_OK;
 }
 
 static snug_status plan_step(snug_model *m, sn_model_step *s, sn_plan_options *o, snug_error *err) {
-    bool done = false;
-    sn_plan_floor fused = {.bytes = 0};
-    if (may_fuse(s, o))
-        SNUG_TRY(plan_fused(m, s, o, &fused, &done, err));
-    if (done)
-        return SNUG_OK;
-    const snug_status st = sn_plan_build(m->engine, s->graph, o, &s->plan, err);
-    if (st == SNUG_OK && s->plan->seconds < fused.seconds)
-        s->plan->seconds = fused.seconds; /* smaller is never faster, whatever the rates say */
-    if (st == SNUG_OK && fused.bytes > 0 && fused.seconds < s->plan->plain_seconds)
-        s->plan->plain_seconds = fused.seconds; /* what a step without a limit would be */
-    if (fused.bytes > 0 && fused.bytes + o->floor->spilled_bytes < o->floor->bytes)
-        *o->floor = fused;
-    return st;
+    SNUG_TRY(add_fused(s, o, err));
+    return sn_plan_build(m->engine, s->graph, o, &s->plan, err);
 }
 
 /* Within the arena that other steps have already, or else within what is left. */
@@ -345,7 +293,6 @@ static snug_status ask(snug_model *m, sn_model_step *s, sn_zone **z, sn_plan_opt
                            .always_floor = m->wants_floor,
                            .whole = m->as_if_whole};
     *away = 0;
-    unfuse(s);
     o->may_spill = sn_engine_spill_folder(m->engine) || m->as_if_spilling;
     if (sn_gpu_of(m->target))
         SNUG_TRY(sn_gpu_spill_room(m, s->graph, &o->may_spill, &o->spill_bytes, err));
@@ -435,22 +382,17 @@ static snug_status raise_floor(snug_model *m, sn_model_step *s, sn_plan_options 
     return SNUG_OK;
 }
 
-/* No member: the plan of the graph whose wide gradients die in their updates. */
 snug_status sn_model_plan_floor(snug_model *m, sn_model_step *s, sn_budget_floor *inout,
                                 snug_error *err) {
-    sn_plan_floor least = {.bytes = 0};
     sn_plan_options o;
     sn_zone *z = NULL;
     size_t away;
-    bool done = inout->least.how.slices > 0;
     snug_status st = ask(m, s, &z, &o, &away, err);
     if (st == SNUG_OK)
         st = raise_floor(m, s, &o, away, inout, err);
-    if (st == SNUG_OK && !done)
-        st = plan_fused(m, s, &o, &least, &done, err);
     o.at = &inout->least;
-    if (st == SNUG_OK && inout->least.how.slices > 0)
-        st = sn_plan_build(m->engine, s->graph, &o, &s->plan, err);
+    if (st == SNUG_OK)
+        st = plan_step(m, s, &o, err);
     sn_zone_destroy(z);
     return st;
 }
@@ -539,35 +481,6 @@ snug_status sn_model_check_plan(const snug_model *m, const sn_plan *plan, size_t
                    snug_bytes_print(budget, have, sizeof have));
 }
 
-/* The plan whose wide gradients die in their updates comes before all that are not smaller. */
-static snug_status add_fused(snug_model *m, sn_model_step *s, const sn_plan_options *o,
-                             sn_plan_point *points, uint32_t *n, snug_error *err) {
-    sn_plan_floor fused = {.bytes = 0};
-    bool done = false;
-    uint32_t kept = 1;
-    if (s->mode == SN_STEP_TRAIN)
-        SNUG_TRY(plan_fused(m, s, o, &fused, &done, err));
-    if (!done)
-        return SNUG_OK;
-    points[0] = (sn_plan_point){.bytes = fused.bytes,
-                                .seconds = fused.seconds,
-                                .slices = s->plan->slices,
-                                .n_steps = s->plan->n_steps};
-    for (uint32_t i = 1; i < *n; i++) {
-        if (points[i].bytes >= fused.bytes)
-            continue;
-        points[kept] = points[i];
-        if (points[kept].seconds < fused.seconds)
-            points[kept].seconds = fused.seconds;
-        kept++;
-    }
-    *n = kept;
-    sn_plan_destroy(s->plan);
-    s->plan = NULL;
-    unfuse(s);
-    return SNUG_OK;
-}
-
 snug_status sn_model_curve(snug_model *m, sn_model_step *s, sn_plan_point *out, uint32_t max,
                            uint32_t *n, snug_error *err) {
     sn_plan_options o = {.devices = &m->target, .n_devices = 1, .effort = m->effort};
@@ -575,9 +488,8 @@ snug_status sn_model_curve(snug_model *m, sn_model_step *s, sn_plan_point *out, 
     sn_share share;
     SNUG_TRY(size_up(m, s, &o, &x, err));
     SNUG_TRY(find_share(m, 0, x, &share, err));
+    SNUG_TRY(add_fused(s, &o, err));
     SNUG_TRY(sn_plan_curve(m->engine, s->graph, &o, out, max, n, err));
-    SNUG_TRY(add_fused(m, s, &o, out, n, err));
-    sn_plan_thin(out, n);
     for (uint32_t i = 0; i < *n; i++) {
         const sn_plan_floor point = {.bytes = out[i].bytes, .seconds = out[i].seconds};
         out[i].bytes = floor_of(m, &share, &point).budget;

@@ -56,7 +56,7 @@ static snug_status find_ends(const snug_model *m, sn_model_step *s, snug_error *
 
 static void clear_step(sn_model_step *s) {
     sn_plan_destroy(s->plan);
-    sn_graph_destroy(s->plain);
+    sn_graph_destroy(s->fused);
     sn_graph_destroy(s->graph);
     *s = (sn_model_step){.batch = 0};
 }
@@ -115,14 +115,21 @@ static snug_status plan_step(snug_model *m, sn_model_step *s, snug_error *err) {
     return status;
 }
 
+/* The graph that the plan is of; the other one was only to choose from. */
+static void keep_planned(sn_model_step *s) {
+    const bool is_fused = s->plan->graph == s->fused;
+    sn_graph_destroy(is_fused ? s->graph : s->fused);
+    s->graph = is_fused ? s->fused : s->graph;
+    s->fused = NULL;
+}
+
 static snug_status make_step(snug_model *m, sn_model_step *s, snug_error *err) {
     SNUG_TRY(sn_model_step_build(m, s, err));
     if (m->pinned_text && s->mode == SN_STEP_TRAIN && s->batch == m->pinned_batch)
         SNUG_TRY(parse_plan(m, s, err));
     else
         SNUG_TRY(plan_step(m, s, err));
-    sn_graph_destroy(s->plain); /* only to plan again */
-    s->plain = NULL;
+    keep_planned(s);
     return find_ends(m, s, err);
 }
 
