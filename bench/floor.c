@@ -35,7 +35,7 @@ static snug_status measure(snug_model *m, int64_t batch, uint32_t effort, snug_e
     size_t bound;
     SNUG_TRY(snug_model_plan(m, &request, &info, err));
     /* updates fused with gradients are for steps without slices */
-    const sn_graph *const g = m->looked.plain ? m->looked.plain : m->looked.graph;
+    const sn_graph *const g = m->looked.graph;
     SNUG_TRY(sn_plan_lower_bound(m->engine, g, m->target, &bound, err));
     const clock_t start = clock();
     const snug_status st = sn_plan_build(m->engine, g, &o, &p, err);

@@ -262,8 +262,8 @@ typedef struct {
 } sn_fuse_options;
 SNUG_CHECKED snug_status sn_graph_fuse_with(const sn_graph *g, const sn_fuse_options *options,
                                             sn_graph **out, snug_error *err);
-/* g, which is `fused` with these options, with updates of wide layers fused as well, for the planner
- * to choose from (sn_plan_options.fused): the same bits. *out NULL: it has none. */
+/* g, which is `fused` with these options, with updates of wide layers fused as well, for the
+ * planner to choose from (sn_plan_options.fused): the same bits. *out NULL: it has none. */
 SNUG_CHECKED snug_status sn_graph_fuse_updates(const sn_graph *g, const sn_graph *fused,
                                                const sn_fuse_options *options, sn_graph **out,
                                                snug_error *err);

@@ -19,370 +19,9 @@
  * With slots in a file there is a bit more room, and a ring of stages in it: the family is then
  * that of the members that were worth anything in memory, made anew beside the ring, and none of
  * them faster than it was there. */
-#include "plan/family.h"
+#include "plan/ladder.h"
 
 #include <math.h>
-
-#define STEPS_PER_OCTAVE 6
-#define FLOOR_TRIES      10   /* to get at the floor and below */
-#define PART_TRIES       3    /* at a step of the ladder */
-#define MANY_BLOCKS      128  /* one more step of the ladder without slices for each */
-#define MANY_NODES       4000 /* in more of them fewer numbers of slices are tried */
-#define MAX_STUCK        3    /* steps in a row, before a number or all of them are given up */
-#define MAX_LARGER       2    /* members in a row, before a number is given up */
-#define HOPELESS         4    /* times its limit: the number is given up */
-#define MAX_LOSSES       4    /* steps in a row, before a number or a part is given up */
-#define MAX_NUMBERS      48   /* of slices: two an octave */
-enum { ABOVE = 3 };           /* steps of the ladder that a member is compared with */
-
-/* Members, the fastest first; the larger one first among equals. */
-typedef struct {
-    sn_member of;
-    double seconds;
-    size_t bound;
-    bool misses; /* the limit, when packed */
-} ranked;
-typedef struct {
-    uint32_t n;
-    size_t least;         /* of all bounds */
-    double least_seconds; /* of members to come */
-    ranked at[SN_MAX_MEMBERS];
-} ranking;
-
-/* What is known of a number of slices on the way down the ladder. */
-typedef struct {
-    int64_t slices;
-    uint32_t cut;
-    double plain_seconds; /* without recomputation: nothing takes less */
-    double seconds;       /* of the smallest member so far */
-    size_t bound;
-    int stuck;    /* members in a row that did not get as small as they were to be */
-    size_t total; /* bytes of that one with its steps */
-    int larger;   /* members in a row whose steps took what the arena gave */
-    int lost;     /* steps in a row where more slices were faster */
-} number;
-
-static void rank(const sn_family *f, ranking *r, const sn_offer *o) {
-    if (!o->program.possible || r->n == SN_MAX_MEMBERS)
-        return;
-    ranked new = {o->of, o->seconds, o->layout.bound + sn_offer_books(f, o), false};
-    new.of.least_seconds = fmax(o->of.least_seconds, r->least_seconds);
-    new.seconds = fmax(o->seconds, r->least_seconds);
-    uint32_t i = r->n++;
-    r->least = i == 0 || new.bound < r->least ? new.bound : r->least;
-    for (; i > 0 && (r->at[i - 1].seconds > new.seconds ||
-                     (r->at[i - 1].seconds == new.seconds && r->at[i - 1].bound < new.bound));
-         i--)
-        r->at[i] = r->at[i - 1];
-    r->at[i] = new;
-}
-
-/* Misses its limit by more than bad luck. Where blocks hold values, less of them held shows in the
- * size; a recomputation that finds nothing leaves the program as it was. */
-static bool is_hopeless(const sn_family *f, const sn_offer *o) {
-    return o->of.slices > 1 && f->cuts[o->of.cut].split.n_blocks > 2 &&
-           o->layout.bound / HOPELESS > o->of.limit;
-}
-
-/* Makes a member and ranks it where it is as small as it was to be. */
-static snug_status rank_member(sn_family *f, sn_member m, ranking *r, number *about,
-                               snug_error *err) {
-    sn_offer *o;
-    size_t floor;
-    SNUG_TRY(sn_family_make(f, m, &o, &floor, err));
-    const size_t books = sn_offer_books(f, o), total = o->layout.bound + books;
-    const bool too_long = r->n > 0 && books >= r->least;
-    about->stuck = o->fits ? 0 : is_hopeless(f, o) ? MAX_STUCK : about->stuck + 1;
-    if (o->fits) {
-        rank(f, r, o);
-        about->larger = about->total > 0 && total >= about->total ? about->larger + 1 : 0;
-        about->total = total;
-        about->seconds = o->seconds;
-        about->bound = o->layout.bound;
-    }
-    about->larger = too_long ? MAX_LARGER : about->larger;
-    sn_offer_drop(o);
-    return SNUG_OK;
-}
-
-static int64_t rows_of(int64_t extent, int64_t slices) {
-    return (extent + slices - 1) / slices;
-}
-
-/* Every row alone; of a batch of more rows as many slices as a plan may have. */
-static int64_t most_slices(int64_t extent) {
-    return extent < SN_MAX_SLICES ? extent : SN_MAX_SLICES;
-}
-
-/* 1, 2, 3, 4, 6, 8, 12, 16, ..., and the most, but none with the rows of the one before; 0: no
- * more. */
-static int64_t next_slices(int64_t extent, int64_t k) {
-    const int64_t most = most_slices(extent);
-    int64_t next = k;
-    while (next < most && rows_of(extent, next) == rows_of(extent, k))
-        next = next < 3 ? next + 1 : (next & (next - 1)) == 0 ? next + next / 2 : next / 3 * 4;
-    return k >= most ? 0 : next < most ? next : most;
-}
-
-/* What needs no recomputation. Numbers stand in the order of their seconds. */
-static snug_status rank_number(sn_family *f, number new, ranking *r, number *numbers, uint32_t *n,
-                               snug_error *err) {
-    const sn_member m = {.slices = new.slices, .limit = SIZE_MAX, .cut = new.cut};
-    SNUG_TRY(rank_member(f, m, r, &new, err));
-    if (new.stuck)
-        return SNUG_OK;
-    new.plain_seconds = new.seconds;
-    uint32_t i = (*n)++;
-    for (; i > 0 && numbers[i - 1].plain_seconds > new.plain_seconds; i--)
-        numbers[i] = numbers[i - 1];
-    numbers[i] = new;
-    return SNUG_OK;
-}
-
-static snug_status rank_cut(sn_family *f, uint32_t cut, ranking *r, number *numbers, uint32_t *n,
-                            snug_error *err) {
-    const int64_t extent = f->cuts[0].split.extent;
-    const uint32_t most = *n + MAX_NUMBERS;
-    for (int64_t k = cut > 0 ? 2 : 1; k > 0 && *n < most; k = next_slices(extent, k))
-        SNUG_TRY(rank_number(f, (number){.slices = k, .cut = cut}, r, numbers, n, err));
-    return SNUG_OK;
-}
-
-/* What takes too many steps with some slices does so with fewer. */
-static void give_up(number *numbers, uint32_t n, int64_t slices) {
-    for (uint32_t i = 0; i < n; i++)
-        if (numbers[i].slices < slices)
-            numbers[i].larger = MAX_LARGER;
-}
-
-/* A step of the ladder. */
-typedef struct {
-    size_t size;
-    bool only_plain; /* slices are not looked at: there are many blocks */
-    double fastest;  /* seconds of the fastest member that is small enough; INFINITY: none */
-} rung;
-
-/* With which numbers of slices can the size be reached? Those that are fastest without
- * recomputation are tried, until one is faster than the others can be; at most a few of them, and
- * none that has lost to more slices for some steps. Where values lie between blocks, twice as many
- * slices leave more for these; in very long programs every try takes long. */
-static snug_status rank_step(sn_family *f, rung *at, ranking *r, number *numbers, uint32_t n,
-                             snug_error *err) {
-    const bool phases = f->cuts[0].split.n_blocks > 2;
-    const bool is_long = !phases && f->p->n_nodes > MANY_NODES;
-    const int most = at->only_plain ? 0 : is_long ? 2 : phases ? 3 : 4;
-    const int64_t apart = phases || is_long ? 2 : 1;
-    int64_t least = 1, winner = 0;
-    int made = 0;
-    for (uint32_t i = 0; i < n && numbers[i].plain_seconds < at->fastest; i++) {
-        number *const k = &numbers[i];
-        const sn_member m = {.slices = k->slices, .limit = at->size};
-        if (k->bound > at->size && k->stuck < MAX_STUCK && k->lost < MAX_LOSSES &&
-            k->larger < MAX_LARGER && (k->slices == 1 || (made < most && k->slices >= least))) {
-            SNUG_TRY(rank_member(f, m, r, k, err));
-            made += !k->stuck && k->slices > 1;
-            least = k->stuck ? least : apart * k->slices;
-            if (k->larger == MAX_LARGER)
-                give_up(numbers, n, k->slices);
-        }
-        if (k->bound <= at->size && k->seconds < at->fastest) {
-            at->fastest = k->seconds;
-            winner = k->slices;
-        }
-    }
-    for (uint32_t i = 0; i < n && !at->only_plain; i++)
-        numbers[i].lost = numbers[i].slices < winner ? numbers[i].lost + 1 : 0;
-    return SNUG_OK;
-}
-
-/* What is known of parts. */
-typedef struct {
-    uint32_t n;
-    number numbers[(SN_MAX_CUTS - 1) * MAX_NUMBERS];
-    int lost[SN_MAX_CUTS]; /* tries of a cut that were not the fastest, one after the other */
-} part_numbers;
-
-/* The same with parts, where one could be faster; a few tries, and none with a cut that has lost
- * some. */
-static snug_status rank_part_step(sn_family *f, rung *at, ranking *r, part_numbers *p,
-                                  snug_error *err) {
-    int tries = at->only_plain ? PART_TRIES : 0;
-    for (uint32_t i = 0; i < p->n && p->numbers[i].plain_seconds < at->fastest; i++) {
-        number *const k = &p->numbers[i];
-        const sn_member m = {.slices = k->slices, .limit = at->size, .cut = k->cut};
-        if (k->bound > at->size && k->stuck < MAX_STUCK && k->larger < MAX_LARGER &&
-            tries < PART_TRIES && p->lost[k->cut] < MAX_LOSSES) {
-            SNUG_TRY(rank_member(f, m, r, k, err));
-            tries++;
-            p->lost[k->cut] += k->stuck || k->seconds >= at->fastest;
-        }
-        if (k->bound <= at->size && k->seconds < at->fastest) {
-            at->fastest = k->seconds;
-            p->lost[k->cut] = 0;
-        }
-    }
-    return SNUG_OK;
-}
-
-/* What nothing can be below with this many slices and everything made again: its steps. */
-static snug_status least_books(sn_family *f, int64_t slices, size_t *out, snug_error *err) {
-    sn_offer *o;
-    size_t floor;
-    SNUG_TRY(sn_family_make(f, (sn_member){.slices = slices, .limit = SIZE_MAX, .lowest = true}, &o,
-                            &floor, err));
-    *out = sn_offer_books(f, o);
-    sn_offer_drop(o);
-    return SNUG_OK;
-}
-
-/* The smallest that a number of slices can be made to be, with everything recomputed, and a little
- * above, where steps may be fewer; then a little less, as often as that succeeds and the steps do
- * not take what it gives. Nothing where that is no smaller than what there is. */
-static snug_status rank_floor(sn_family *f, int64_t slices, ranking *r, snug_error *err) {
-    enum { MORE = 2 };
-    size_t floor = 0, limit = 0, least = SIZE_MAX, books;
-    sn_offer *o;
-    SNUG_TRY(least_books(f, slices, &books, err));
-    bool go_on = r->n == 0 || books < r->least;
-    for (size_t i = 0, needed; go_on && i <= FLOOR_TRIES; i++) {
-        const sn_member m = {.slices = slices, .limit = limit, .lowest = true};
-        SNUG_TRY(sn_family_make(f, m, &o, &needed, err));
-        const size_t size = o->layout.bound + sn_offer_books(f, o);
-        go_on = i == 0 ? needed + books < r->least || r->n == 0
-                       : i <= MORE || (o->fits && size < least);
-        if (o->fits && i > 0)
-            rank(f, r, o);
-        floor = i == 0 ? needed : floor;
-        least = o->fits && i > 0 && size < least ? size : least;
-        const size_t less = o->layout.bound - o->layout.bound / 64;
-        limit = i <= MORE ? floor + floor / 64 * (MORE - i) : less;
-        sn_offer_drop(o);
-    }
-    return SNUG_OK;
-}
-
-/* What is known of the programs of one graph. */
-typedef struct {
-    sn_family *f;
-    number numbers[MAX_NUMBERS];
-    uint32_t n;
-    part_numbers parts;
-} side;
-
-/* The way down the ladder, as far as it was gone; with fused updates a second side. */
-typedef struct {
-    side sides[2];
-    int n_sides;
-    uint32_t step;
-    int failed;            /* steps in a row */
-    double fastest[ABOVE]; /* of the last steps, by their number */
-} ladder;
-
-static snug_status open_side(sn_family *f, ranking *r, side *out, snug_error *err) {
-    out->f = f;
-    SNUG_TRY(rank_cut(f, 0, r, out->numbers, &out->n, err));
-    for (uint32_t cut = 1; cut < f->n_cuts; cut++)
-        SNUG_TRY(rank_cut(f, cut, r, out->parts.numbers, &out->parts.n, err));
-    return SNUG_OK;
-}
-
-static snug_status open_ladder(sn_family *f, ranking *r, ladder **out, snug_error *err) {
-    ladder *l;
-    SNUG_TRY(sn_plan_array(f->p->work, 1, sizeof *l, &l, err));
-    for (int i = 0; i < ABOVE; i++)
-        l->fastest[i] = INFINITY;
-    l->n_sides = f->fused ? 2 : 1;
-    SNUG_TRY(open_side(f, r, &l->sides[0], err));
-    if (f->fused)
-        SNUG_TRY(open_side(f->fused, r, &l->sides[1], err));
-    *out = l;
-    return SNUG_OK;
-}
-
-/* Below the steps that were gone. It never becomes less. */
-static void raise_least(const ladder *l, ranking *r) {
-    double fastest = INFINITY;
-    for (int i = 0; i < ABOVE; i++)
-        fastest = fmin(fastest, l->fastest[i]);
-    if (fastest < INFINITY && l->step >= ABOVE)
-        r->least_seconds = fmax(r->least_seconds, fastest);
-}
-
-/* One step down; *ends: there is none. */
-static snug_status rank_down(sn_family *f, ranking *r, ladder *l, bool *ends, snug_error *err) {
-    const uint32_t apart = 1 + f->cuts[0].split.n_blocks / MANY_BLOCKS, j = l->step + 1;
-    const double size = (double)f->unlimited * exp2(-(double)j / STEPS_PER_OCTAVE);
-    *ends = size * exp2(1.0 / STEPS_PER_OCTAVE) < 1 || l->failed == MAX_STUCK;
-    if (*ends)
-        return SNUG_OK;
-    rung at = {.size = (size_t)size, .only_plain = j % apart != 0, .fastest = INFINITY};
-    for (side *s = l->sides; s < l->sides + l->n_sides; s++) {
-        SNUG_TRY(rank_step(s->f, &at, r, s->numbers, s->n, err));
-        SNUG_TRY(rank_part_step(s->f, &at, r, &s->parts, err));
-    }
-    l->failed = at.fastest < INFINITY ? 0 : l->failed + !at.only_plain;
-    l->fastest[j % ABOVE] = at.fastest;
-    l->step = j;
-    raise_least(l, r);
-    return SNUG_OK;
-}
-
-/* Between two steps of the ladder: the number of slices with the smallest member, by small steps
- * down from there. */
-static snug_status rank_below(sn_family *f, ranking *r, number *numbers, uint32_t n,
-                              snug_error *err) {
-    enum { BELOW = 32 };
-    uint32_t least = 0;
-    for (uint32_t i = 1; i < n; i++)
-        if (numbers[i].total < numbers[least].total)
-            least = i;
-    if (n == 0)
-        return SNUG_OK;
-    number *const k = &numbers[least];
-    size_t limit = k->bound;
-    k->stuck = k->larger = 0;
-    while (limit >= BELOW && k->stuck < MAX_STUCK && k->larger < MAX_LARGER) {
-        limit -= limit / BELOW;
-        if (k->bound > limit)
-            SNUG_TRY(rank_member(f, (sn_member){.slices = k->slices, .limit = limit}, r, k, err));
-    }
-    return SNUG_OK;
-}
-
-/* The smallest members of one graph. */
-static snug_status rank_lowest(side *s, ranking *r, snug_error *err) {
-    sn_family *const f = s->f;
-    const sn_split *const split = &f->cuts[0].split;
-    uint32_t smallest = 0;
-    if (split->extent > 1)
-        SNUG_TRY(rank_floor(f, most_slices(split->extent), r, err));
-    if (split->n_blocks > 2) /* the others are not lower, and take long */
-        return rank_below(f, r, s->numbers, s->n, err);
-    for (uint32_t i = 1; i < s->n; i++)
-        if (s->numbers[i].bound < s->numbers[smallest].bound)
-            smallest = i;
-    const int64_t slices = s->n > 0 ? s->numbers[smallest].slices : 1;
-    if (slices > 1 && slices < most_slices(split->extent))
-        SNUG_TRY(rank_floor(f, slices, r, err));
-    return rank_floor(f, 1, r, err);
-}
-
-/* The smallest members, behind the last step. */
-static snug_status rank_bottom(ladder *l, ranking *r, snug_error *err) {
-    for (int i = 0; i < l->n_sides; i++)
-        SNUG_TRY(rank_lowest(&l->sides[i], r, err));
-    return SNUG_OK;
-}
-
-/* The whole family, whatever the limit is. */
-static snug_status rank_family(sn_family *f, ranking *r, snug_error *err) {
-    ladder *l;
-    bool ends = false;
-    SNUG_TRY(open_ladder(f, r, &l, err));
-    while (!ends)
-        SNUG_TRY(rank_down(f, r, l, &ends, err));
-    return rank_bottom(l, r, err);
-}
 
 /* --- families --------------------------------------------------------------------------------- */
 /* That of the graph, and that of the one with fused updates where there is one. */
@@ -468,7 +107,7 @@ static snug_status try_member(sn_family *f, sn_member m, size_t limit, size_t *h
 }
 
 /* The smallest bound from `above` on, with the member that has it; SIZE_MAX: none. */
-static size_t next_bound(const ranking *r, size_t above, uint32_t *at) {
+static size_t next_bound(const sn_ranking *r, size_t above, uint32_t *at) {
     size_t best = SIZE_MAX;
     for (uint32_t i = 0; i < r->n; i++)
         if (r->at[i].bound >= above && r->at[i].bound < best) {
@@ -480,7 +119,7 @@ static size_t next_bound(const ranking *r, size_t above, uint32_t *at) {
 
 /* The smallest there is; `plain`: the size of the unlimited plan. Packing may end above the bound,
  * so members are asked from the smallest bound up until that is no smaller. */
-static snug_status find_floor(sn_family *f, const ranking *r, size_t plain, sn_plan_floor *out,
+static snug_status find_floor(sn_family *f, const sn_ranking *r, size_t plain, sn_plan_floor *out,
                               snug_error *err) {
     uint32_t i = 0;
     *out = (sn_plan_floor){.bytes = plain, .seconds = f->seconds, .how = f->plain};
@@ -495,8 +134,8 @@ static snug_status find_floor(sn_family *f, const ranking *r, size_t plain, sn_p
 }
 
 /* Of plans as small as the smallest, the fastest: what a budget of so many bytes gives. */
-static snug_status find_fast_floor(sn_family *f, const ranking *r, size_t plain, sn_plan_floor *out,
-                                   snug_error *err) {
+static snug_status find_fast_floor(sn_family *f, const sn_ranking *r, size_t plain,
+                                   sn_plan_floor *out, snug_error *err) {
     SNUG_TRY(find_floor(f, r, plain, out, err));
     for (uint32_t i = 0; i < r->n && r->at[i].seconds < out->seconds; i++) {
         size_t height = SIZE_MAX;
@@ -519,7 +158,7 @@ static snug_status refuse(const sn_plan_options *o, const sn_plan_floor *floor, 
 
 /* Members below the plain one that no other beats in both bytes and seconds, the fastest first;
  * of both graphs, or of that without fused updates. */
-static uint32_t find_front(const sn_family *f, const ranking *r, bool of_both, uint32_t *front) {
+static uint32_t find_front(const sn_family *f, const sn_ranking *r, bool of_both, uint32_t *front) {
     uint32_t n = 0;
     size_t least = SIZE_MAX;
     for (uint32_t i = 0; i < r->n; i++) {
@@ -535,7 +174,7 @@ static uint32_t find_front(const sn_family *f, const ranking *r, bool of_both, u
 }
 
 /* For the search with slots in a file. */
-static void tell_front(const sn_family *f, const ranking *r, sn_searches *out) {
+static void tell_front(const sn_family *f, const sn_ranking *r, sn_searches *out) {
     uint32_t front[SN_MAX_MEMBERS];
     out->n_members = find_front(f, r, false, front);
     for (uint32_t i = 0; i < out->n_members; i++) {
@@ -545,7 +184,7 @@ static void tell_front(const sn_family *f, const ranking *r, sn_searches *out) {
 }
 
 /* The members that the search in memory has found, as far as they take less than so long there. */
-static snug_status rank_found(sn_family *f, const sn_searches *found, double below, ranking *r,
+static snug_status rank_found(sn_family *f, const sn_searches *found, double below, sn_ranking *r,
                               snug_error *err) {
     for (uint32_t i = 0; i < found->n_members && found->members[i].least_seconds < below; i++) {
         sn_offer *o;
@@ -553,17 +192,17 @@ static snug_status rank_found(sn_family *f, const sn_searches *found, double bel
         if (found->members[i].slices > 1 && f->n_cuts == 0)
             SNUG_TRY(sn_family_cuts(f, 0, err));
         SNUG_TRY(sn_family_make(f, found->members[i], &o, &floor, err));
-        rank(f, r, o);
+        sn_rank(f, r, o);
         sn_offer_drop(o);
     }
     return SNUG_OK;
 }
 
 /* The fastest of those below so many seconds that fits is the plan now. */
-static snug_status take_fastest(sn_family *f, ranking *r, size_t limit, double below, bool *taken,
-                                snug_error *err) {
+static snug_status take_fastest(sn_family *f, sn_ranking *r, size_t limit, double below,
+                                bool *taken, snug_error *err) {
     for (uint32_t i = 0; i < r->n && r->at[i].seconds < below && !*taken; i++) {
-        ranked *const m = &r->at[i];
+        sn_ranked *const m = &r->at[i];
         size_t height;
         if (m->bound > limit || m->misses)
             continue;
@@ -575,26 +214,26 @@ static snug_status take_fastest(sn_family *f, ranking *r, size_t limit, double b
 }
 
 /* Makes members until one of them is the plan, and all to come are slower; or all of them. */
-static snug_status search(sn_family *f, ranking *r, size_t limit, bool *taken, snug_error *err) {
-    ladder *l;
+static snug_status search(sn_family *f, sn_ranking *r, size_t limit, bool *taken, snug_error *err) {
+    sn_ladder *l;
     bool ends = false;
-    SNUG_TRY(open_ladder(f, r, &l, err));
+    SNUG_TRY(sn_ladder_open(f, r, &l, err));
     while (!ends && !*taken) {
-        SNUG_TRY(rank_down(f, r, l, &ends, err));
+        SNUG_TRY(sn_ladder_down(f, r, l, &ends, err));
         SNUG_TRY(take_fastest(f, r, limit, r->least_seconds, taken, err));
     }
-    return *taken ? SNUG_OK : rank_bottom(l, r, err);
+    return *taken ? SNUG_OK : sn_ladder_bottom(l, r, err);
 }
 
 /* The members to choose from; *taken: the plan is one of them already. */
-static snug_status find_members(sn_family *f, const sn_plan_options *o, ranking *r, bool *taken,
+static snug_status find_members(sn_family *f, const sn_plan_options *o, sn_ranking *r, bool *taken,
                                 snug_error *err) {
     sn_searches *const searches = f->p->searches;
     if (searches && searches->n_members > 0)
         return rank_found(f, searches, o->always_floor ? INFINITY : searches->beat, r, err);
     if (!o->whole)
         SNUG_TRY(find_cuts(f, err));
-    SNUG_TRY(o->always_floor ? rank_family(f, r, err) : search(f, r, o->arena_bytes, taken, err));
+    SNUG_TRY(o->always_floor ? sn_ladder_all(f, r, err) : search(f, r, o->arena_bytes, taken, err));
     if (searches)
         tell_front(f, r, searches);
     return SNUG_OK;
@@ -605,7 +244,7 @@ static snug_status choose_limited(sn_family *f, const sn_plan_options *o, size_t
     const bool is_known = f->p->searches && f->p->searches->beat < INFINITY;
     sn_plan_floor own, *const floor = o->floor ? o->floor : &own;
     bool taken = false;
-    ranking *r;
+    sn_ranking *r;
     SNUG_TRY(sn_plan_array(f->p->work, 1, sizeof *r, &r, err));
     SNUG_TRY(find_members(f, o, r, &taken, err));
     if (o->always_floor)
@@ -645,7 +284,7 @@ static snug_status make_point(sn_family *f, sn_member m, sn_plan_point *out, snu
 
 /* What the budget that is just enough for a member gives: that member, or a faster one that packs
  * as low. */
-static snug_status make_best(sn_family *f, const ranking *r, sn_member m, sn_plan_point *out,
+static snug_status make_best(sn_family *f, const sn_ranking *r, sn_member m, sn_plan_point *out,
                              snug_error *err) {
     SNUG_TRY(make_point(f, m, out, err));
     const size_t limit = out->bytes;
@@ -665,11 +304,11 @@ static snug_status make_best(sn_family *f, const ranking *r, sn_member m, sn_pla
 static snug_status make_front(sn_family *f, sn_plan_point *out, uint32_t max, uint32_t *n,
                               snug_error *err) {
     uint32_t front[SN_MAX_MEMBERS];
-    ranking *r;
+    sn_ranking *r;
     SNUG_TRY(sn_family_order(f, err));
     SNUG_TRY(sn_plan_array(f->p->work, 1, sizeof *r, &r, err));
     SNUG_TRY(find_cuts(f, err));
-    SNUG_TRY(rank_family(f, r, err));
+    SNUG_TRY(sn_ladder_all(f, r, err));
     SNUG_TRY(make_point(f, f->plain, &out[0], err));
     *n = 1 + thin_front(front, find_front(f, r, true, front), max - 1);
     for (uint32_t i = 1; i < *n; i++)
@@ -730,7 +369,7 @@ static snug_status find_file(sn_family *f, size_t arena_bytes, size_t *best, snu
     for (int j = 1; st == SNUG_OK && file.fits && f->unlimited > 0 && arena_bytes > 1 &&
                     sn_spill_copy_seconds(f->p) < seconds;
          j++) {
-        const double limit = (double)f->unlimited * exp2(-(double)j / STEPS_PER_OCTAVE);
+        const double limit = (double)f->unlimited * exp2(-(double)j / SN_STEPS_PER_OCTAVE);
         size_t height = SIZE_MAX;
         st = lower_file(f, &file, (size_t)limit, &height, err);
         if (st != SNUG_OK || height > arena_bytes || file.seconds >= seconds)
@@ -763,7 +402,7 @@ static snug_status choose_sliced(sn_family *f, const sn_plan_options *o, snug_er
     SNUG_TRY(sn_family_cuts(f, o->part_bytes > 0 ? o->part_bytes : SIZE_MAX, err));
     if (f->n_cuts == 0 || (o->part_bytes > 0 && f->n_cuts == 1))
         return sn_fail(err, SNUG_E_INVALID, "plan: no axis of this graph can be sliced");
-    const int64_t most = most_slices(f->cuts[0].split.extent);
+    const int64_t most = sn_most_slices(f->cuts[0].split.extent);
     const sn_member m = {.slices = o->slices < most ? o->slices : most,
                          .limit = o->arena_bytes ? o->arena_bytes : SIZE_MAX,
                          .cut = o->part_bytes > 0};

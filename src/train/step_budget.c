@@ -245,17 +245,17 @@ static snug_status find_spilled(const sn_model_step *first, const sn_graph *g, s
     return SNUG_OK;
 }
 
-/* The graph with fused updates is made when all else is known, so that it is not booked. */
-static snug_status add_fused(sn_model_step *s, sn_plan_options *o, snug_error *err) {
+snug_status sn_model_step_fuse(sn_model_step *s, snug_error *err) {
     const sn_fuse_options none = {.dense_update = 0};
-    if (!s->fused && s->mode == SN_STEP_TRAIN)
-        SNUG_TRY(sn_graph_fuse_updates(s->graph, s->graph, &none, &s->fused, err));
-    o->fused = s->fused;
-    return SNUG_OK;
+    if (s->fused || s->mode != SN_STEP_TRAIN)
+        return SNUG_OK;
+    return sn_graph_fuse_updates(s->graph, s->graph, &none, &s->fused, err);
 }
 
+/* The second graph is made when all else is known, so that it is not booked. */
 static snug_status plan_step(snug_model *m, sn_model_step *s, sn_plan_options *o, snug_error *err) {
-    SNUG_TRY(add_fused(s, o, err));
+    SNUG_TRY(sn_model_step_fuse(s, err));
+    o->fused = s->fused;
     return sn_plan_build(m->engine, s->graph, o, &s->plan, err);
 }
 
@@ -488,7 +488,8 @@ snug_status sn_model_curve(snug_model *m, sn_model_step *s, sn_plan_point *out, 
     sn_share share;
     SNUG_TRY(size_up(m, s, &o, &x, err));
     SNUG_TRY(find_share(m, 0, x, &share, err));
-    SNUG_TRY(add_fused(s, &o, err));
+    SNUG_TRY(sn_model_step_fuse(s, err));
+    o.fused = s->fused;
     SNUG_TRY(sn_plan_curve(m->engine, s->graph, &o, out, max, n, err));
     for (uint32_t i = 0; i < *n; i++) {
         const sn_plan_floor point = {.bytes = out[i].bytes, .seconds = out[i].seconds};

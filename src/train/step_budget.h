@@ -55,6 +55,8 @@ SNUG_CHECKED snug_status sn_model_peak(const snug_model *m, size_t *out, snug_er
 /* The same when all steps that are wanted have run, before any arena exists. */
 SNUG_CHECKED snug_status sn_model_expect(const snug_model *m, size_t *out, snug_error *err);
 
+/* s->fused, where the step has updates that can be. */
+SNUG_CHECKED snug_status sn_model_step_fuse(sn_model_step *s, snug_error *err);
 /* Plans s->graph within the budget. A refusal (SNUG_E_BUDGET) says the smallest budget that would
  * do; *floor (may be NULL) gets it, with the arena and seconds of that plan. */
 SNUG_CHECKED snug_status sn_model_plan_within(snug_model *m, sn_model_step *s, size_t budget,

@@ -81,11 +81,24 @@ static snug_status check_plan(const snug_model *m, const sn_plan *plan, snug_err
     return sn_model_check_plan(m, plan, budget, err);
 }
 
-static snug_status parse_plan(snug_model *m, sn_model_step *s, snug_error *err) {
+/* Of the step's graph, or of that with fused updates. */
+static snug_status parse_either(snug_model *m, sn_model_step *s, snug_error *why) {
     const sn_device *const devices[1] = {m->target};
-    snug_error why = {SNUG_OK, ""};
+    snug_error unused;
     const snug_status status =
-        sn_plan_parse(m->engine, s->graph, m->pinned_text, devices, 1, &s->plan, &why);
+        sn_plan_parse(m->engine, s->graph, m->pinned_text, devices, 1, &s->plan, why);
+    if (status == SNUG_OK)
+        return SNUG_OK;
+    SNUG_TRY(sn_model_step_fuse(s, why));
+    return s->fused && sn_plan_parse(m->engine, s->fused, m->pinned_text, devices, 1, &s->plan,
+                                     &unused) == SNUG_OK
+               ? SNUG_OK
+               : status;
+}
+
+static snug_status parse_plan(snug_model *m, sn_model_step *s, snug_error *err) {
+    snug_error why = {SNUG_OK, ""};
+    const snug_status status = parse_either(m, s, &why);
     if (status == SNUG_OK)
         return check_plan(m, s->plan, err);
     /* What the checker calls a wrong argument came from a file. */

@@ -2,6 +2,7 @@
 """The trade of memory for time at the command's level: what `plan --curve` says is what `plan --budget` gives, and what waits in a
 file trains the same weights. usage: test_trade.py PATH_OF_SNUG [unittest options]"""
 import array
+import json
 import os
 import unittest
 
@@ -33,6 +34,15 @@ class Curve(Case):
         unlimited = self.plan(self.wide, "--batch", 512)
         self.assertEqual(points[0]["step_seconds"], unlimited["step_seconds"])
         self.assertLess(points[0]["budget_bytes"], unlimited["peak_bytes"] + 12 * MIB)
+
+    def test_a_saved_plan_of_fused_updates_is_run(self):
+        path = self.at("plan.txt")
+        plan = self.plan(self.wide, "--batch", 32, "--save-plan", path)
+        with open(path) as file:
+            self.assertIn("matmul_adam", file.read())
+        fit = self.run_snug("fit", self.wide, "--x", "normal:64x512@1", "--y", "normal:64x10@2", "--batch", 32, "--plan", path, "--threads", 1, "--json")
+        self.assertEqual(fit.returncode, 0, fit.stderr)
+        self.assertEqual(json.loads(fit.stdout)["arena_bytes"], plan["arena_bytes"])
 
     def test_of_slices_beside_a_step_whose_gradients_die(self):
         args = self.wide, "--batch", 8192
