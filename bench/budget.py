@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """make budget figures: what a byte budget costs in time, promised and measured.
 
-usage: budget.py BUILD [--steps N] [--rounds N] [--medians] [--networks NAME,...] [PART...]; parts: curve (the default), promise, floor, big, vgg.
+usage: budget.py BUILD [--steps N] [--rounds N] [--medians] [--networks NAME,...] [--json: the curve goes into speed.json] [PART...]; parts: curve (the default), promise, floor, big, vgg.
   curve  slowdown of six networks with 50, 25 and 10 % of their own transient arena, state on top
   promise  24 rows: the six networks with 75, 50, 25 and 10 %, five rounds (or --rounds) in which unlimited and limited runs take turns; promised and
          measured slowdown in percent, how far they are apart in points, and the median of that. The command ends with 1 where it is beyond 10
@@ -22,9 +22,12 @@ import sys
 import tempfile
 
 import cases
+import speed_md
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 CURVE = ["deep", "cnn", "resnet20", "unet", "lstm", "transformer"]
+NAMES = {"deep": "MLP, four wide layers", "cnn": "CNN", "resnet20": "ResNet-20 (batch norm)", "unet": "U-Net", "lstm": "LSTM", "transformer": "transformer",
+         "conv1024": "conv32-pool-dense10, 1024x1024x3", "vgg": "VGG-like"}
 PARTS = ["50%", "25%", "10%"]
 PROMISED_PARTS = ["75%"] + PARTS
 MOST_POINTS = 10  # of the median of |promised - measured|
@@ -73,10 +76,12 @@ def percent(x):
 def curve(o):
     print("| network | batch | transient | state | part | arena | slices | recomputed | promised | measured | error |")
     print("|---|---|---|---|---|---|---|---|---|---|---|")
-    errors = []
+    errors, kept = [], []
     for case in o.networks:
         batch = cases.BUDGET[case][0]
+        kept.append([f"{NAMES[case]}, {batch}", []])
         for part, (free, r) in rounds(o, case, batch).items():
+            kept[-1][1].append(None)
             if not free:
                 continue
             head = f"| {case} | {batch} | {free['arena_bytes'] / MIB:.1f} | {free['state_bytes'] / MIB:.1f} | {part} "
@@ -85,11 +90,14 @@ def curve(o):
                 continue
             promised, measured = r["expected_ms"] / r["plain_expected_ms"], r["ms"] / free["ms"]
             errors.append(abs(promised / measured - 1))
+            kept[-1][1][-1] = {"percent": 100 * (measured - 1), "signed": True}
             print(head + f"| {r['arena_bytes'] / MIB:.1f} | {r['slices']} | {r['recomputed']} | {percent(promised)} | {percent(measured)} | "
                   f"{100 * errors[-1]:.0f} % |", flush=True)
     if errors:
         print(f"\nerror of the promise: median {100 * statistics.median(errors):.0f} %, worst {100 * max(errors):.0f} %; "
               "arenas in MiB")
+    if o.json:
+        speed_md.merge("budgets", ["with " + part.replace("%", " %") for part in PARTS], kept, f"python3 bench/budget.py build --rounds {o.rounds} curve")
 
 
 def slowdowns(o, case):
@@ -183,6 +191,7 @@ def main():
     parser.add_argument("--rounds", type=int, help="2, of promise 5")
     parser.add_argument("--medians", action="store_true", help="of all rounds the medians, not the pair that took least")
     parser.add_argument("--networks", type=lambda names: names.split(","), default=CURVE, help="of " + ",".join(CURVE))
+    parser.add_argument("--json", action="store_true", help="put the curve into speed.json")
     parser.add_argument("--models", help="folder with CASE.json (default: made)")
     parts = {"curve": curve, "promise": promise, "floor": floor, "big": big, "vgg": vgg}
     parser.add_argument("parts", nargs="*", default=["curve"], metavar="PART", help=", ".join(parts))

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Input pipelines against tf.data and PyTorch's DataLoader: the same work, one process after the other, in the same run.
 
-usage: bench/data.py BUILD [ROW ...]     SNUG_BENCH_TENSORFLOW, SNUG_BENCH_TORCH: interpreters that have them; else Snug alone
+usage: bench/data.py BUILD [ROW ...] [--json: the run goes into speed.json]
+                                         SNUG_BENCH_TENSORFLOW, SNUG_BENCH_TORCH: interpreters that have them; else Snug alone
 
 A row prints elements per second (the best of a few passes; `wait`: percent) and the peak of its process. Pictures and records are made once
 in a folder of the system's temporary one, by Snug."""
@@ -10,6 +11,8 @@ import os
 import subprocess
 import sys
 import tempfile
+
+import speed_md
 
 FOLDER = os.path.join(tempfile.gettempdir(), "snug-bench-data")
 N_PICTURES, N_RECORDS = 1_500, 100_000
@@ -112,6 +115,10 @@ while True:
 print("ROW " + json.dumps([100 * wait / (time.perf_counter() - begin), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024]))
 """, None),
 }
+NAMES = {"pictures": "1,500 JPEGs of 500x375: shuffle, decode, resize 224, scale, batch 32, prefetch",
+         "slices": "rows of (100000, 100) f32: shuffle 10,000, batch 64, prefetch", "generator": "generator of 64 floats, batch 64",
+         "records": "TFRecords, small Examples parsed, batch 64", "training": "batches of 64 through `fit`",
+         "wait": "part of the time that training steps wait for data"}
 # What tf.data gave on two quiet cores, and what is to be reached.
 REACH = {"pictures": "1,180-1,490 there; >= 1.3 x, or >= 0.9 x the bare loop", "slices": "304,000 there; >= 10 x", "generator": "9,100-10,000 there; >= 10 x",
          "records": "37,000 there; >= 10 x", "training": "", "wait": "percent of the time that steps wait for data; <= 2"}
@@ -148,6 +155,9 @@ def said(result):
 def main():
     if len(sys.argv) < 2:
         sys.exit(__doc__)
+    json_wanted, kept = speed_md.wanted(sys.argv), []
+    if json_wanted and sys.argv[2:]:
+        sys.exit("--json keeps whole runs: name no rows")
     snug = os.path.join(sys.argv[1], "venv", "bin", "python")
     peers = [os.environ.get("SNUG_BENCH_TENSORFLOW"), os.environ.get("SNUG_BENCH_TORCH")]
     if not os.path.exists(FOLDER + "/examples.tfrecord"):
@@ -158,8 +168,11 @@ def main():
         code, torch = ROWS[name]
         results = [one(snug, code, True), one(peers[0], code, False), one(peers[1], torch, False)]
         print(f"{name:12}" + "".join(f"{said(r):>26}" for r in results) + "   " + REACH[name], flush=True)
+        kept.append([NAMES.get(name, name), [r and {"percent" if name == "wait" else "per_s": r[0], "mib": round(r[1])} for r in results]])
         if name == "pictures":
             bare(sys.argv[1])
+    if json_wanted:
+        speed_md.merge("data", ["Snug", "tf.data 2.21", "PyTorch 2.15 DataLoader"], kept, "python3 bench/data.py build")
 
 
 if __name__ == "__main__":

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """The Python door against TensorFlow: the same small programs, one after the other, in the same run.
 
-usage: bench/door.py BUILD [ROW ...]     SNUG_BENCH_TENSORFLOW: an interpreter that has TensorFlow; without it Snug alone
+usage: bench/door.py BUILD [ROW ...] [--json: the run goes into speed.json]
+                                         SNUG_BENCH_TENSORFLOW: an interpreter that has TensorFlow; without it Snug alone
                                          SNUG_BENCH_CPU: CPU seconds of all threads, for a machine that others use
 
 A row prints its seconds (the smallest of a few) and the peak of its process. What is measured is in ROWS below. The steps of
@@ -11,6 +12,8 @@ import os
 import subprocess
 import sys
 import tempfile
+
+import speed_md
 
 HEAD = """
 import json, os, resource, sys, time
@@ -153,7 +156,10 @@ def shown(seconds):
 def main():
     if len(sys.argv) < 2:
         sys.exit(__doc__)
-    build, wanted = sys.argv[1], sys.argv[2:]
+    json_wanted = speed_md.wanted(sys.argv)
+    build, wanted, kept = sys.argv[1], sys.argv[2:], []
+    if json_wanted and wanted:
+        sys.exit("--json keeps whole runs: name no rows")
     peer = os.environ.get("SNUG_BENCH_TENSORFLOW")
     print(f"{'what':36} {'Snug':>10} {'MiB':>7} {'TensorFlow':>11} {'MiB':>7} {'ratio':>7}  asked for")
     rows = [r for r in ROWS if not wanted or any(w in r[0] for w in wanted)]
@@ -165,12 +171,16 @@ def main():
     for name, program, goal in rows:
         seconds, peak = turns[name] if name in turns else measure(build, name, program)
         line = f"{name:36} {shown(seconds):>10} {peak:7.0f}"
+        kept.append([name, [{"s": seconds, "mib": round(peak)}, None]])
         if peer and name != ENGINE:
             other, other_peak = run([peer], program)
+            kept[-1][1][1] = {"s": other, "mib": round(other_peak)}
             line += f" {shown(other):>11} {other_peak:7.0f} {seconds / other:6.3f}x"
         else:
             line += " " * 28
         print(f"{line}  {goal}", flush=True)
+    if json_wanted:
+        speed_md.merge("door", ["Snug", "TensorFlow 2.21"], kept, "python3 bench/door.py build")
 
 
 main()

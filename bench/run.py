@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """make bench: Snug against TensorFlow, JAX, PyTorch and ONNX Runtime, alternating in one run, medians over rounds; the ratios are
-what counts. usage: run.py BUILD [ROUNDS] [CASE...]. The peers live in BUILD/peers (made here with pip), or in the interpreters
+what counts. usage: run.py BUILD [ROUNDS] [CASE...] [--json: the run goes into speed.json]. The peers live in BUILD/peers (made here with pip), or in the interpreters
 named by SNUG_BENCH_TENSORFLOW, SNUG_BENCH_JAX and SNUG_BENCH_TORCH."""
 import json
 import os
@@ -11,11 +11,18 @@ import tempfile
 import time
 
 import cases
+import speed_md
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 WANTED = {"tensorflow": ["tensorflow==2.21.*", "tf2onnx"], "jax": ["jax[cpu]", "keras", "numpy", "onnxruntime"], "torch": ["torch", "numpy"]}
 HOME = {"torch-compile": "torch", "onnxruntime": "jax"}  # whose interpreter a peer lives in
 TRAIN_PEERS, PREDICT_PEERS = ["tensorflow", "jax", "torch", "torch-compile"], ["tensorflow", "jax", "onnxruntime"]
+NAMES = {"mlp": "MLP 100-64-10, batch 20,000", "conv": "Conv32(3x3)-pool-dense10, 128x128x3, batch 32",
+         "conv2": "Conv64-pool-conv128-gap-dense, 128x128x3, batch 32", "resnet20": "ResNet-20, 32x32, batch 128",
+         "lstm": "LSTM 128, T=100, 64 features, batch 64", "transformer": "Transformer 4x256, T=128, batch 16, vocabulary 1000",
+         "vgg": "VGG-like 256-256-512-512-1024-1024, 128x128x3, batch 32", "mobilenetv2": "MobileNetV2, 224x224", "resnet50": "ResNet50, 224x224"}
+COLUMNS = {"snug": "Snug", "tensorflow": "TensorFlow 2.21", "jax": "JAX (Keras)", "torch": "PyTorch 2.15", "torch-compile": "PyTorch, compiled",
+           "onnxruntime": "ONNX Runtime"}
 STEPS = {"mlp": 60, "conv": 20, "conv2": 7, "vgg": 1, "resnet20": 10, "lstm": 20, "transformer": 7, "mobilenetv2": 20, "resnet50": 10}
 
 
@@ -82,8 +89,20 @@ def tables(build, rounds, wanted):
         write_models(build, models, wanted)
         print(f"{'ms / MiB':<13}" + "".join(f"{e:>16}" for e in ["snug"] + TRAIN_PEERS + ["onnxruntime"]) + "    time    memory GFLOP/s")
         print(" " * 109 + "against the best")
+        found = {}
         for case in wanted:
-            show(case, row(build, models, case, rounds))
+            found[case] = row(build, models, case, rounds)
+            show(case, found[case])
+    return found
+
+
+def keep(found, rounds):
+    """Both tables into bench/speed.json."""
+    for name, group, peers in (("steps", cases.TRAIN, TRAIN_PEERS), ("predictions", cases.PREDICT, PREDICT_PEERS)):
+        def cell(r):
+            return r and {"s": round(r["ms"] / 1e3, 7), "mib": round(r["peak_kib"] / 1024)}
+        rows = [[NAMES[case], [cell(found[case].get(e)) for e in ["snug"] + peers]] for case in group]
+        speed_md.merge(name, [COLUMNS[e] for e in ["snug"] + peers], rows, f"python3 bench/run.py build {rounds}")
 
 
 def predict(build, rounds):
@@ -113,9 +132,14 @@ def importing(build, rounds):
 
 
 if __name__ == "__main__":
+    json_wanted = speed_md.wanted(sys.argv)
     where, n = sys.argv[1], int(sys.argv[2]) if len(sys.argv) > 2 else 5
     named = sys.argv[3:] or list(cases.TRAIN) + list(cases.PREDICT)
-    tables(where, n, named)
+    if json_wanted and sys.argv[3:]:
+        sys.exit("--json keeps whole runs: name no cases")
+    measured = tables(where, n, named)
+    if json_wanted:
+        keep(measured, n)
     if not sys.argv[3:]:
         predict(where, n)
         importing(where, n)

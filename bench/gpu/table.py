@@ -1,12 +1,16 @@
 #!/usr/bin/env python3
 """The GPU table: a training step with Adam, f32 with TF32, Snug beside PyTorch (compiled), alternating in one call.
 usage: table.py models FOLDER             writes FOLDER/CASE.json (needs Keras; once, on any machine)
-       table.py run STEP FOLDER [CASE...]  needs a GPU; STEP is the program bench_step; PyTorch is measured where it can be imported"""
+       table.py run STEP FOLDER [CASE...] [--json]  needs a GPU; STEP is the program bench_step; PyTorch is measured where it can be imported;
+                                           --json: the run goes into bench/speed.json"""
 import json
 import os
 import subprocess
 import sys
 import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+import speed_md  # noqa: E402 (found by the path above)
 
 #       case: batch, budget (0: none), steps, what is wanted
 ROWS = {
@@ -125,15 +129,26 @@ def tell(line):
             f"host {line['peak_kib'] >> 10} MiB{how}")
 
 
-def table(step, folder, wanted):
+def cell(line):
+    return line and {"s": line["ms"] / 1e3, "mib": line["device_mib"]}
+
+
+def table(step, folder, wanted, json_wanted):
+    kept = []
     for case in wanted or ROWS:
+        rows = []
         for batch, budget, steps, goal in ROWS[case]:
             loss = LOSS.get(case, "mse")
             snug, why = measure([step, "train", os.path.join(folder, case + ".json"), str(batch), loss, str(steps), budget, "gpu"])
             print(f"{case} batch {batch} budget {budget}: want {goal}; snug {tell(snug) if snug else why}", flush=True)
+            rows.append([f"{case}, batch {batch}" + (f", budget {budget}" if budget != "0" else ""), [cell(snug), None, goal]])
         batch, _, steps, _ = ROWS[case][-1]
         peer, why = measure([sys.executable, os.path.abspath(__file__), "torch", case, str(batch), str(steps)])
         print(f"{case} batch {batch}: PyTorch compiled {peer or why}", flush=True)
+        rows[[r[0] for r in ROWS[case]].index(batch)][1][1] = cell(peer)
+        kept += rows
+    if json_wanted and not wanted:
+        speed_md.merge("gpu", ["Snug", "PyTorch, compiled", "aim"], kept, "tools/test-cuda.sh build/carry bench --json")
 
 
 def main(args):
@@ -146,7 +161,8 @@ def main(args):
     elif args[0] == "torch":
         torch_step(args[1], int(args[2]), int(args[3]))
     else:
-        table(args[1], args[2], args[3:])
+        json_wanted = speed_md.wanted(args)
+        table(args[1], args[2], args[3:], json_wanted)
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 
 
 def save(name, model, loss="sparse_categorical_crossentropy"):
-    model.compile(optimizer=keras.optimizers.Adam(0.001), loss=loss, metrics=["accuracy"])
+    model.compile(optimizer=keras.optimizers.Adam(0.001), loss=loss, metrics=["accuracy"] if loss != "mse" else None)
     with open(os.path.join(HERE, name), "w") as f:
         json.dump(json.loads(model.to_json()), f, indent=1)
         f.write("\n")
@@ -25,6 +25,7 @@ save("shapes_cnn.json", keras.Sequential([L.Input((32, 32, 3)), L.Rescaling(1 / 
 save("shapes_linear.json", keras.Sequential([L.Input((32, 32, 3)), L.Rescaling(1 / 255), L.Flatten(), L.Dense(8, activation="softmax")], name="shapes_linear"))
 save("blobs_mlp.json", keras.Sequential([L.Input((16,)), L.Dense(32, activation="relu"), L.Dense(6, activation="softmax")], name="blobs_mlp"))
 save("mnist_mlp.json", keras.Sequential([L.Input((28, 28)), L.Rescaling(1 / 255), L.Flatten(), L.Dense(64, activation="relu"), L.Dense(10, activation="softmax")], name="mnist_mlp"))
+save("conv1024.json", keras.Sequential([L.Input((1024, 1024, 3)), L.Conv2D(32, 3, activation="relu"), L.MaxPooling2D(), L.Flatten(), L.Dense(10)], name="conv1024"), "mse")
 
 
 def resnet20():
