@@ -289,11 +289,15 @@ class Predict(Held):
 
     def test_one_number_for_large_batches_and_a_remainder(self):
         """Results of one batch have gone when those of the next come, and rows that are left over are one plan more."""
-        text = PREDICT.split("n = 0")[0] + "x = x[:20000]\nm.predict(x, batch_size=4096, verbose=0)\nprint('done')\n"
+        text = PREDICT.split("n = 0")[0] + ("x = x[:20000]\nsaid = keras.callbacks.LambdaCallback()\n"
+                                            "said.on_predict_batch_end = lambda i, logs=None: print(i)\n"
+                                            "m.predict(x, batch_size=4096, verbose=0, callbacks=[said])\n")
         code, _, err = self.run_within(64 * MIB, text)
         self.assertEqual(code, 1)
-        code, out, err = self.run_within(number_in(err), text)
-        self.assertEqual((code, out), (0, "done\n"), err)
+        enough = number_in(err)
+        for below in (0, 1, 2, 3, 4, 5, 6, 7):      # what has a first batch has them all
+            code, out, err = self.run_within(enough - below * MIB // 4, text)
+            self.assertEqual((code, out), (0, "0\n1\n2\n3\n4\n") if out or below == 0 else (1, ""), err)
 
     def test_a_result_of_unknown_length_grows_by_half_and_is_never_there_twice(self):
         hops, enough = self.hops(PREDICT % "m.predict(rows(), verbose=0)")

@@ -56,13 +56,21 @@ class Doors(test_asks.Held):
     def floor(self, text):
         budget = 24 * test_asks.MIB
         for _ in range(MORE_HOPS):
-            code, _, err = self.run_within(budget, text) if budget > 24 * test_asks.MIB else self.run_at_start(budget, text)
+            code, _, err = self.run_often(budget, text) if budget > 24 * test_asks.MIB else self.run_at_start(budget, text)
             if code == 0:
                 return budget
             told = test_asks.number_in(err)
             self.assertGreater(told, budget, err)
             budget = told
         self.fail(f"{MORE_HOPS} refusals and none suffices: {err}")
+
+    def run_often(self, budget, text):
+        """What was named for NumPy's code alone may by chance be, but for some pages, what the steps need."""
+        for _ in range(3):
+            code, out, err = self.run_within(budget, text)
+            if code != 0:
+                break
+        return code, out, err
 
     def run_at_start(self, budget, text):
         """The interpreter alone may be beyond that: it is refused before anything runs."""

@@ -108,20 +108,21 @@ class Results:
 
     def add(self, data, result):
         """Computes a batch's result and gives its arrays; data: [the batch], which is let go of."""
-        first, beside = self._parts is None, 0
+        first, batch = self._parts is None, 0
         if first:
             given = _data.rows_in(data[0])
             self._rows = _data.rows_in_all(self._batches, self._steps, given)
             self._of = max(given, 1)
-            beside = _data.size(data[0]) + _data.size(result)
+            batch = _data.size(data[0])
             odd = not self._rows or self._rows % self._of > 0
-            self._room.run(INTERPRETER + beside + sum(_data.size(t) // self._of * self._rows for t in _nest.flatten(result)), int(odd))
+            whole = sum(_data.size(t) // self._of * self._rows for t in _nest.flatten(result))
+            self._room.run(INTERPRETER + batch + _data.size(result) + whole, int(odd))
         data.clear()
         arrays = read(result)
         if first:
             self._structure = _nest.map_structure(lambda a: 0, arrays)
             self._parts = [Rows(a, -(-len(a) * self._rows // self._of)) if a.ndim else Values(a) for a in _nest.flatten(arrays)]
-            self._room.leave(beside)
+            self._room.leave(batch)     # whoever reads a result leaves room for its array
         else:
             for part, a in zip(self._parts, _nest.flatten(arrays)):
                 part.add(a)
