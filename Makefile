@@ -20,14 +20,17 @@ demo:
 	@cmake --build $(BUILD) --target snug_command
 	@tools/demo.sh $(BUILD)
 
-# ONNX' operator tests are skipped where their data cannot be had, the layout of C where its program cannot.
+# ONNX' operator tests are skipped where their data cannot be had, the layout of C where its program cannot, texts in
+# another language where there is none.
 test: all
 	@tools/packages.sh libonnx-testdata || true
+	@tools/packages.sh locales || true
 	@tools/packages.sh clang-format-14 || true
 	@tools/test.sh $(BUILD)
 
 test-full: all
 	@tools/packages.sh libonnx-testdata || true
+	@tools/packages.sh locales || true
 	@tools/packages.sh clang-format-14 || true
 	@tools/packages.sh clang-14 libclang-rt-14-dev libomp-14-dev || true
 	@tools/test.sh $(BUILD) full

@@ -60,7 +60,7 @@ int main(int argc, char **argv) {
     const int n = (argc - 4) / 3;
     job jobs[MOST] = {{NULL}};
     snug_engine *e;
-    snug_error err = {SNUG_OK, ""};
+    snug_error err = {.code = SNUG_OK};
     size_t predicted = 0;
     if (n < 1 || n > MOST || (argc - 4) % 3 != 0) {
         fprintf(stderr, "usage: held BUDGET THREADS BATCH MODEL X Y [MODEL X Y ...]\n");

@@ -59,6 +59,17 @@ def functions(code):
                 head, start = name.group(1), j
 
 
+POINTLESS = re.compile(r'\b(vsnprintf|strtod|atof)\s*\(|\bsnprintf\([^;]*?%[-+ #0-9.*]*l?[gfeGE]\b')
+
+
+def decimal_points(path, text, say):
+    """What prints or reads real numbers does it with a point under every locale."""
+    if path.startswith(("src/cli/", "src/kernels/cuda/")) or path == "src/base/real.c":     # the command stays in the locale "C"
+        return
+    for m in POINTLESS.finditer(re.sub(r"/\*.*?\*/", lambda c: re.sub(r"[^\n]", " ", c.group(0)), text, flags=re.S)):
+        say(path, text.count("\n", 0, m.start()) + 1, "a real number under the locale's decimal point; use base/real.h: " + m.group(0).split("\n")[0])
+
+
 def same_names(root, files, say):
     """A file's name says what is in it without its folder, and is used once."""
     first = {}
@@ -96,6 +107,7 @@ def main(root):
             continue
         code = code_only(text)
         includes(path, text, say)
+        decimal_points(path, text, say)
         if text.count("\n") > MAX_FILE and path not in allowed:
             say(path, 1, f"{text.count(chr(10))} lines; split it")
         for n, line in enumerate(text.split("\n"), 1):

@@ -509,18 +509,19 @@ static void test_a_device_in_use_is_not_given_back(void **state) {
  */
 static void test_what_is_missing_is_said(void **state) {
     snug_error err;
-    char why[256];
     const snug_device_options none = {.plugin = "/nowhere/libsnug-cuda.so"};
     expect_status(snug_device(*state, "gpu", &none, &err), SNUG_E_DEVICE, &err);
     expect_text(err.text, "there is no GPU plug-in (/nowhere/libsnug-cuda.so)");
-    assert_int_equal(snug_device_count(none.plugin, why, sizeof why), 0);
+    assert_int_equal(snug_device_count(none.plugin, &err), 0);
+    assert_int_equal(err.cause, SNUG_CAUSE_NO_PLUGIN);
     expect_status(snug_device(*state, "tpu", NULL, &err), SNUG_E_INVALID, &err);
     const snug_device_options other = {.plugin = SNUG_EMULATED_PLUGIN};
     expect_status(snug_device(*state, "gpu:3", &other, &err), SNUG_E_DEVICE, &err);
     expect_text(err.text, "there is no GPU 3; the driver sees 1, from gpu:0 on");
     card()->n_devices = 0;
-    assert_int_equal(snug_device_count(SNUG_EMULATED_PLUGIN, why, sizeof why), 0);
-    expect_text(why, "sees no GPU");
+    assert_int_equal(snug_device_count(SNUG_EMULATED_PLUGIN, &err), 0);
+    expect_text(err.text, "sees no GPU");
+    assert_int_equal(err.cause, SNUG_CAUSE_NONE);
     card()->n_devices = 1;
     card()->others_bytes = fresh.total_bytes - 1;
     expect_status(open_gpu(*state, 0, &err), SNUG_E_MEMORY, &err);

@@ -300,8 +300,10 @@ SNUG_API size_t snug_pipeline_to_come(const snug_dataset *d, size_t *held);
  * a first pass into a "cache". Those longer than after_seconds are told of, ten times a second at
  * most, by the thread that does the work, and once when they are over; NULL: nobody. Set before
  * pipelines run. */
+typedef enum { SNUG_PASS_LISTING, SNUG_PASS_SHUFFLE, SNUG_PASS_CACHE } snug_pass_kind;
 typedef struct snug_pass {
-    const char *what;
+    snug_pass_kind kind;
+    const char *what;  /* the kind in words */
     int64_t done, all; /* elements or files; all may be SNUG_UNKNOWN */
     double seconds;    /* so far */
     int over;          /* it has ended, well or not */

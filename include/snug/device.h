@@ -48,7 +48,8 @@ SNUG_API SNUG_CHECKED snug_status snug_device_budget_parse(const char *text, siz
 
 /* Bytes of a device are as its driver tells them. */
 typedef struct {
-    char name[24];                /* "cpu:0", "gpu:0" */
+    char name[24]; /* "cpu:0", "gpu:0" */
+    int is_gpu;
     char model[96];               /* "NVIDIA H200"; "" of the processor, as is the rest */
     char driver[32], runtime[32]; /* versions */
     int capability;               /* 90 */
@@ -62,8 +63,8 @@ typedef struct {
 SNUG_API SNUG_CHECKED snug_status snug_device_look(snug_engine *engine, snug_device_info *out,
                                                    snug_error *err);
 
-/* How many GPUs there are; of none why says the reason. The plug-in as in snug_device_options. */
-SNUG_API int snug_device_count(const char *plugin, char *why, size_t size);
+/* How many GPUs there are; of none err says the reason. The plug-in as in snug_device_options. */
+SNUG_API int snug_device_count(const char *plugin, snug_error *err);
 
 #ifdef __cplusplus
 }

@@ -49,9 +49,32 @@ typedef enum {
 #undef SNUG_STATUS_ENUM
 } snug_status;
 
+/* What is behind a status, where a caller does another thing about it. Texts are for people, and
+ * parts of them (strerror's) are in the language of the process: nothing is chosen by them. */
+typedef enum {
+    SNUG_CAUSE_NONE,            /* the status says all */
+    SNUG_CAUSE_MISSING,         /* a file or a folder that does not exist */
+    SNUG_CAUSE_DENIED,          /* a file or a folder that this process may not use so */
+    SNUG_CAUSE_FOLDER,          /* a folder where a file is needed */
+    SNUG_CAUSE_DISK_FULL,       /* a disk without room */
+    SNUG_CAUSE_MEDIA,           /* bytes that are no picture or sound of their format */
+    SNUG_CAUSE_DTYPES,          /* operands of two dtypes where they need one */
+    SNUG_CAUSE_OUT_OF_TRACE,    /* a tensor of a trace, used outside of it */
+    SNUG_CAUSE_CALLER,          /* a function of the caller's failed; number is what it put there */
+    SNUG_CAUSE_NO_SHAPE,        /* the shape of an example is not known */
+    SNUG_CAUSE_NO_SETTINGS,     /* compile settings that cannot be read; others can be given */
+    SNUG_CAUSE_NO_SPILL_FOLDER, /* no folder for spilled bytes is named */
+    SNUG_CAUSE_NO_BUDGET,       /* without a budget there is not so much memory */
+    SNUG_CAUSE_NO_PICTURES,     /* a folder without pictures */
+    SNUG_CAUSE_NO_PLUGIN,       /* the GPU plug-in is not there */
+    SNUG_CAUSE_OTHER_VERSION    /* the GPU plug-in is of another version of Snug */
+} snug_cause;
+
 /* Caller-owned, fixed size, allocates nothing. */
 typedef struct {
     snug_status code;
+    snug_cause cause;
+    int number; /* of SNUG_CAUSE_CALLER; else 0 */
     char text[512];
 } snug_error;
 

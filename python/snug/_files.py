@@ -21,8 +21,9 @@ def _whole(path):
             file.commit()
         finally:
             file.discard()
-    except (errors.NotFoundError, errors.PermissionDeniedError, errors.UnavailableError) as error:       # as Python's own files fail
-        kind = {errors.NotFoundError: FileNotFoundError, errors.PermissionDeniedError: PermissionError}.get(type(error), OSError)
+    except (errors.NotFoundError, errors.PermissionDeniedError, errors.FailedPreconditionError, errors.UnavailableError) as error:
+        kind = {errors.NotFoundError: FileNotFoundError, errors.PermissionDeniedError: PermissionError,        # as Python's own files fail
+                errors.FailedPreconditionError: IsADirectoryError}.get(type(error), OSError)
         raise kind(str(error)) from None
 
 

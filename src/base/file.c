@@ -199,33 +199,39 @@ const snug_io sn_io_system = {NULL,          system_open,  system_pread,  system
 
 typedef struct {
     int code;
+    snug_cause cause;
     const char *remedy;
 } remedy_row;
 
 static const remedy_row remedies[] = {
-    {ENOENT, "check the path"},
-    {ENOTDIR, "check the path"},
-    {EACCES, "check its permissions"},
-    {EPERM, "check its permissions"},
-    {EISDIR, "name a file, not a directory"},
-    {ESPIPE, "name a regular file; copy pipes and devices to one first"},
-    {ENOSPC, "free space on that disk or choose another"},
-    {EDQUOT, "free space on that disk or choose another"},
-    {EFBIG, "choose a disk that can hold larger files"},
-    {EROFS, "choose a path on a writable disk"},
-    {ELOOP, "check where its links lead to"},
-    {EMFILE, "close files or raise ulimit -n"},
-    {ENAMETOOLONG, "use a shorter path"},
-    {EIO, "check the disk and its connection"},
-    {ENOSYS, "use an I/O table with folder, reserve and forget"},
+    {ENOENT, SNUG_CAUSE_MISSING, "check the path"},
+    {ENOTDIR, SNUG_CAUSE_MISSING, "check the path"},
+    {EACCES, SNUG_CAUSE_DENIED, "check its permissions"},
+    {EPERM, SNUG_CAUSE_DENIED, "check its permissions"},
+    {EISDIR, SNUG_CAUSE_FOLDER, "name a file, not a directory"},
+    {ESPIPE, SNUG_CAUSE_NONE, "name a regular file; copy pipes and devices to one first"},
+    {ENOSPC, SNUG_CAUSE_DISK_FULL, "free space on that disk or choose another"},
+    {EDQUOT, SNUG_CAUSE_DISK_FULL, "free space on that disk or choose another"},
+    {EFBIG, SNUG_CAUSE_NONE, "choose a disk that can hold larger files"},
+    {EROFS, SNUG_CAUSE_DENIED, "choose a path on a writable disk"},
+    {ELOOP, SNUG_CAUSE_NONE, "check where its links lead to"},
+    {EMFILE, SNUG_CAUSE_NONE, "close files or raise ulimit -n"},
+    {ENAMETOOLONG, SNUG_CAUSE_NONE, "use a shorter path"},
+    {EIO, SNUG_CAUSE_NONE, "check the disk and its connection"},
+    {ENOSYS, SNUG_CAUSE_NONE, "use an I/O table with folder, reserve and forget"},
 };
 
-static const char *find_remedy(int code) {
+static const remedy_row *find_remedy(int code) {
+    static const remedy_row other = {0, SNUG_CAUSE_NONE, "check the disk and try again"};
     for (size_t i = 0; i < sizeof remedies / sizeof remedies[0]; i++) {
         if (remedies[i].code == code)
-            return remedies[i].remedy;
+            return &remedies[i];
     }
-    return "check the disk and try again";
+    return &other;
+}
+
+snug_cause sn_file_cause(int code) {
+    return find_remedy(code)->cause;
 }
 
 snug_status sn_file_fail(const char *path, const char *verb, int64_t offset, int code,
@@ -234,8 +240,9 @@ snug_status sn_file_fail(const char *path, const char *verb, int64_t offset, int
     if (offset >= 0)
         snprintf(where, sizeof where, " at byte %" PRId64, offset);
     char reason[128];
-    return sn_fail(err, SNUG_E_IO, "cannot %s '%.240s'%s: %s; %s", verb, path, where,
-                   strerror_r(code, reason, sizeof reason), find_remedy(code));
+    return sn_fail_by(err, SNUG_E_IO, sn_file_cause(code), "cannot %s '%.240s'%s: %s; %s", verb,
+                      path, where, strerror_r(code, reason, sizeof reason),
+                      find_remedy(code)->remedy);
 }
 
 /* --- files ------------------------------------------------------------------------------------ */

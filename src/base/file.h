@@ -58,6 +58,8 @@ SNUG_CHECKED snug_status sn_file_forget(sn_file *f, size_t n, int64_t offset, sn
 /* "cannot VERB 'PATH' at byte N: reason; remedy"; code is a positive errno, offset < 0: none. */
 snug_status sn_file_fail(const char *path, const char *verb, int64_t offset, int code,
                          snug_error *err);
+/* What is behind a positive errno of a file. */
+snug_cause sn_file_cause(int code);
 /* Legal on a zeroed or closed file. */
 void sn_file_close(sn_file *f);
 

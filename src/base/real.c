@@ -1,7 +1,8 @@
-/* real.c: real numbers as text, the same under every locale: the C library converts, its decimal
- * point is put in the place of '.' before and taken out after. */
+/* real.c: real numbers as text, the same under every locale: the C library prints them in its
+ * locale "C"; to read one, the locale's decimal point is put in the place of '.'. */
 #include "base/real.h"
 
+#include <locale.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,14 +12,28 @@ enum { MOST_CHARACTERS = 100, POINT_BYTES = 16 };
 /* What numbers are written with. A locale's point is none of it, or it is '.' itself. */
 static const char parts[] = "+-.0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
 
+/* The locale "C" is the C library's own: it is there, and asking for it allocates nothing. */
+int sn_print_list(char *text, size_t size, const char *format, va_list args) {
+    const locale_t plain = newlocale(LC_ALL_MASK, "C", (locale_t)0);
+    const locale_t before = plain ? uselocale(plain) : (locale_t)0;
+    const int n = vsnprintf(text, size, format, args);
+    if (before)
+        uselocale(before);
+    if (plain)
+        freelocale(plain);
+    return n;
+}
+
+int sn_print(char *text, size_t size, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    const int n = sn_print_list(text, size, format, args);
+    va_end(args);
+    return n;
+}
+
 const char *sn_real_print(double v, int digits, char text[SN_REAL_TEXT]) {
-    snprintf(text, SN_REAL_TEXT, "%.*g", digits, v);
-    char *point = text + strspn(text, parts);
-    const char *rest = strpbrk(point, parts);
-    if (rest) {
-        memmove(point + 1, rest, strlen(rest) + 1);
-        *point = '.';
-    }
+    sn_print(text, SN_REAL_TEXT, "%.*g", digits, v);
     return text;
 }
 

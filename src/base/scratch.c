@@ -28,15 +28,15 @@ snug_status sn_file_check_folder(const snug_io *io, const char *folder, int64_t 
                        "folder on a disk",
                        folder, is.memory);
     if (bytes == 0 && is.free_bytes == 0) /* /proc and its like, or a full disk */
-        return sn_fail(err, SNUG_E_IO,
-                       "cannot spill to '%.240s': 0 bytes are free; free space on that disk or "
-                       "choose another",
-                       folder);
+        return sn_fail_by(err, SNUG_E_IO, SNUG_CAUSE_DISK_FULL,
+                          "cannot spill to '%.240s': 0 bytes are free; free space on that disk or "
+                          "choose another",
+                          folder);
     if (is.free_bytes < bytes)
-        return sn_fail(err, SNUG_E_IO,
-                       "cannot spill %" PRId64 " bytes to '%.240s': %" PRId64
-                       " are free; free space on that disk or choose another",
-                       bytes, folder, is.free_bytes);
+        return sn_fail_by(err, SNUG_E_IO, SNUG_CAUSE_DISK_FULL,
+                          "cannot spill %" PRId64 " bytes to '%.240s': %" PRId64
+                          " are free; free space on that disk or choose another",
+                          bytes, folder, is.free_bytes);
     return SNUG_OK;
 }
 

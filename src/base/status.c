@@ -3,6 +3,7 @@
  * Invariants:
  * 1. Text never passes the end of err->text and always ends in NUL; too long a text is cut.
  * 2. err may be NULL everywhere; nothing here allocates. */
+#include "base/real.h"
 #include "base/status.h"
 
 #include <stdarg.h>
@@ -44,14 +45,31 @@ const char *snug_version(void) {
     return SNUG_VERSION_TEXT;
 }
 
+static void fill(snug_error *err, snug_status code, snug_cause cause, const char *format,
+                 va_list args) {
+    err->code = code;
+    err->cause = cause;
+    err->number = 0;
+    if (sn_print_list(err->text, sizeof err->text, format, args) < 0)
+        err->text[0] = '\0';
+}
+
 snug_status sn_fail(snug_error *err, snug_status code, const char *format, ...) {
     if (!err)
         return code;
-    err->code = code;
     va_list args;
     va_start(args, format);
-    if (vsnprintf(err->text, sizeof err->text, format, args) < 0)
-        err->text[0] = '\0';
+    fill(err, code, SNUG_CAUSE_NONE, format, args);
+    va_end(args);
+    return code;
+}
+
+snug_status sn_fail_by(snug_error *err, snug_status code, snug_cause by, const char *format, ...) {
+    if (!err)
+        return code;
+    va_list args;
+    va_start(args, format);
+    fill(err, code, by, format, args);
     va_end(args);
     return code;
 }
@@ -64,13 +82,16 @@ snug_status sn_fail_in(snug_error *err, snug_status code, const char *format, ..
     old[sizeof old - 1] = '\0';
     va_list args;
     va_start(args, format);
-    const int n = vsnprintf(err->text, sizeof err->text, format, args);
+    const int n = sn_print_list(err->text, sizeof err->text, format, args);
     va_end(args);
     const size_t used = n < 0 ? 0 : (size_t)n;
     if (used < sizeof err->text)
         snprintf(err->text + used, sizeof err->text - used, "%s%s", used > 0 ? ": " : "", old);
     /* err->code is only trusted to say more than `code` when it holds an error at all. */
-    if (err->code == SNUG_OK)
+    if (err->code == SNUG_OK) {
         err->code = code;
+        err->cause = SNUG_CAUSE_NONE;
+        err->number = 0;
+    }
     return err->code;
 }

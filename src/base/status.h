@@ -8,8 +8,12 @@
 snug_status sn_fail(snug_error *err, snug_status code, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* Puts "prefix: " before the text already in err (cut at the end when full); returns err's code or
- * `code`. */
+/* The same with what is behind it. */
+snug_status sn_fail_by(snug_error *err, snug_status code, snug_cause by, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+
+/* Puts "prefix: " before the text already in err (cut at the end when full); its code, cause and
+ * number stay. Returns err's code or `code`. */
 snug_status sn_fail_in(snug_error *err, snug_status code, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 

@@ -12,6 +12,8 @@ snug_status cli_fail(snug_error *err, snug_status code, const char *format, ...)
     vsnprintf(err->text, sizeof err->text, format, args);
     va_end(args);
     err->code = code;
+    err->cause = SNUG_CAUSE_NONE;
+    err->number = 0;
     return code;
 }
 

@@ -44,8 +44,7 @@ static int interrupted(void *ctx, int64_t files) {
 static snug_status name_arrays(const char *folder, snug_status status, snug_error *err) {
     char path[1100];
     snprintf(path, sizeof path, "%s/x_train.npy", folder);
-    if (status != SNUG_E_DATA || strncmp(err->text, "no pictures", 11) != 0 ||
-        access(path, R_OK) != 0)
+    if (status != SNUG_E_DATA || err->cause != SNUG_CAUSE_NO_PICTURES || access(path, R_OK) != 0)
         return status;
     return cli_fail(err, status,
                     "'%.200s' holds arrays, not pictures; name them: %.200s/x_train.npy and "

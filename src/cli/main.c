@@ -122,17 +122,18 @@ static int exit_code(snug_status status) {
 }
 
 /* The library says what to give; here it is an option. */
-static const char *find_option(const char *text) {
+static const char *find_option(snug_cause cause) {
     static const struct {
-        const char *says, *option;
+        snug_cause cause;
+        const char *option;
     } rows[] = {
-        {"give the shape of an example", " (--input-shape 96,96,3)"},
-        {"compile settings", " (--loss, --optimizer, --metrics)"},
-        {"name a folder for them", " (--spill DIR)"},
-        {"give a budget (", " (--budget auto)"},
+        {SNUG_CAUSE_NO_SHAPE, " (--input-shape 96,96,3)"},
+        {SNUG_CAUSE_NO_SETTINGS, " (--loss, --optimizer, --metrics)"},
+        {SNUG_CAUSE_NO_SPILL_FOLDER, " (--spill DIR)"},
+        {SNUG_CAUSE_NO_BUDGET, " (--budget auto)"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-        if (strstr(text, rows[i].says))
+        if (rows[i].cause == cause)
             return rows[i].option;
     return "";
 }
@@ -140,7 +141,7 @@ static const char *find_option(const char *text) {
 int main(int argc, char **argv) {
     cli_settle_heap();
     cli c = {.engine = NULL};
-    snug_error err = {SNUG_OK, ""};
+    snug_error err = {.code = SNUG_OK};
     snug_status status = SNUG_OK;
     if (argc < 2) {
         cli_print_help(NULL, stderr);
@@ -153,7 +154,7 @@ int main(int argc, char **argv) {
     if (status != SNUG_OK) {
         fprintf(stderr, "%ssnug:%s ", c.color_err ? "\x1b[31m" : "", c.color_err ? "\x1b[0m" : "");
         cli_print_plain(stderr, err.text[0] ? err.text : snug_status_meaning(status));
-        fprintf(stderr, "%s\n", find_option(err.text));
+        fprintf(stderr, "%s\n", find_option(err.cause));
     }
     return exit_code(status);
 }

@@ -15,19 +15,23 @@ static int64_t now_ns(void) {
 
 static void tell(const snug_engine *e, const sn_advance *p, int64_t now, int over) {
     const sn_teller *t = sn_pool_teller(e);
-    const snug_pass told = {p->what, p->done, p->all, 1e-9 * (double)(now - p->began_ns), over};
+    static const char *const words[] = {[SNUG_PASS_LISTING] = "listing",
+                                        [SNUG_PASS_SHUFFLE] = "shuffle buffer",
+                                        [SNUG_PASS_CACHE] = "cache"};
+    const double seconds = 1e-9 * (double)(now - p->began_ns);
+    const snug_pass told = {p->kind, words[p->kind], p->done, p->all, seconds, over};
     t->tell(t->ctx, &told);
 }
 
-void sn_advance_step(const snug_engine *e, sn_advance *p, const char *what, int64_t done,
+void sn_advance_step(const snug_engine *e, sn_advance *p, snug_pass_kind kind, int64_t done,
                      int64_t all) {
     const sn_teller *t = sn_pool_teller(e);
     if (!t->tell)
         return;
     const int64_t now = now_ns();
-    if (!p->what)
+    if (!p->began_ns)
         p->began_ns = now;
-    p->what = what;
+    p->kind = kind;
     p->done = done;
     p->all = all;
     if (1e-9 * (double)(now - p->began_ns) < t->after_seconds || now - p->told_ns < EVERY_NS)

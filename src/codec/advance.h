@@ -1,7 +1,7 @@
 /* advance.h: what takes long before the first element comes, told to whom the engine knows
  * (snug_pipeline_progress).
  *
- *     sn_advance_step(e, &pass, "cache", n, all);      // for each element
+ *     sn_advance_step(e, &pass, SNUG_PASS_CACHE, n, all);      // for each element
  *     sn_advance_end(e, &pass);                        // in any case
  *
  * A step costs a look at a coarse clock, and nothing where nobody wants to know. */
@@ -14,11 +14,11 @@
 
 /* Zeroed at the start; one thread at a time. */
 typedef struct {
-    const char *what;                     /* NULL: no step yet */
-    int64_t done, all, began_ns, told_ns; /* told_ns 0: never */
+    snug_pass_kind kind;
+    int64_t done, all, began_ns, told_ns; /* began_ns 0: no step yet; told_ns 0: never */
 } sn_advance;
 
-void sn_advance_step(const snug_engine *e, sn_advance *p, const char *what, int64_t done,
+void sn_advance_step(const snug_engine *e, sn_advance *p, snug_pass_kind kind, int64_t done,
                      int64_t all);
 /* Says that it is over, where somebody was told; zeroed then. */
 void sn_advance_end(const snug_engine *e, sn_advance *p);

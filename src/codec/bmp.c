@@ -11,7 +11,8 @@ static int64_t read_32(const unsigned char *p) {
 }
 
 static snug_status bad(const sn_picture_source *s, size_t at, const char *why, snug_error *err) {
-    return sn_fail(err, SNUG_E_FORMAT, "cannot decode %s as BMP at byte %zu: %s", s->name, at, why);
+    return sn_fail_by(err, SNUG_E_FORMAT, SNUG_CAUSE_MEDIA,
+                      "cannot decode %s as BMP at byte %zu: %s", s->name, at, why);
 }
 
 static void copy_row(const unsigned char *from, int64_t n, int64_t c, unsigned char *to) {

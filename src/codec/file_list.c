@@ -21,7 +21,7 @@ snug_status sn_file_list_add(sn_file_list *l, const char *name, snug_error *err)
     l->first[l->n++] = l->n_bytes;
     l->n_bytes += n;
     if (l->tells)
-        sn_advance_step(l->engine, &l->pass, "listing", (int64_t)l->n, SNUG_UNKNOWN);
+        sn_advance_step(l->engine, &l->pass, SNUG_PASS_LISTING, (int64_t)l->n, SNUG_UNKNOWN);
     if (l->asked && l->n % ASK_EVERY == 0 && l->asked(l->ctx, (int64_t)l->n))
         return sn_fail(err, SNUG_E_INTERRUPTED, "listing was stopped after %zu files", l->n);
     return SNUG_OK;

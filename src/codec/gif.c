@@ -28,8 +28,9 @@ typedef struct {
 } frame;
 
 static snug_status bad(const reader *r, const char *why, snug_error *err) {
-    return sn_fail(err, SNUG_E_FORMAT, "cannot decode %s as GIF at byte %zu: %s", r->s->name,
-                   r->at < r->s->n ? r->at : r->s->n, why);
+    return sn_fail_by(err, SNUG_E_FORMAT, SNUG_CAUSE_MEDIA,
+                      "cannot decode %s as GIF at byte %zu: %s", r->s->name,
+                      r->at < r->s->n ? r->at : r->s->n, why);
 }
 
 static bool has(const reader *r, size_t n) {
@@ -247,9 +248,9 @@ static snug_status create_frames(snug_engine *e, const reader *r, int64_t n, boo
     const int64_t extents[3] = {r->h, r->w, 3};
     SNUG_TRY(sn_picture_check(r->s, extents, err));
     if (r->h * r->w > SN_MAX_PIXELS / n)
-        return sn_fail(err, SNUG_E_FORMAT, "%s: %lld frames of %lld x %lld pixels exceed %lld",
-                       r->s->name, (long long)n, (long long)r->w, (long long)r->h,
-                       (long long)SN_MAX_PIXELS);
+        return sn_fail_by(err, SNUG_E_FORMAT, SNUG_CAUSE_MEDIA,
+                          "%s: %lld frames of %lld x %lld pixels exceed %lld", r->s->name,
+                          (long long)n, (long long)r->w, (long long)r->h, (long long)SN_MAX_PIXELS);
     SNUG_TRY(sn_picture_ask(e, r->s, n > 1 ? "several frames" : NULL, extents,
                             (size_t)(n * r->h * r->w) * 3, err));
     snug_type type = {.dtype = SNUG_U8, .rank = 4, .dims = {n, r->h, r->w, 3}};
@@ -263,8 +264,8 @@ snug_status sn_gif_read(snug_engine *e, const sn_picture_source *s, const sn_pic
     reader r = {.s = s, .at = 13};
     int64_t n = 0;
     if (s->n < 13 || sn_picture_guess(s->bytes, s->n) != SN_PICTURE_GIF)
-        return sn_fail(err, SNUG_E_FORMAT, "%s is no GIF picture: it does not start with GIF8",
-                       s->name);
+        return sn_fail_by(err, SNUG_E_FORMAT, SNUG_CAUSE_MEDIA,
+                          "%s is no GIF picture: it does not start with GIF8", s->name);
     r.w = word_at(&r, 6);
     r.h = word_at(&r, 8);
     if (!read_colours(&r, 0, s->bytes[10]))

@@ -66,10 +66,10 @@ static snug_status fail(const reader *r, snug_error *err) {
     if (r->memory.refused.code != SNUG_OK)
         return sn_fail(err, r->memory.refused.code, "%s cannot be decoded: %s", r->source->name,
                        r->memory.refused.text);
-    return sn_fail(err, SNUG_E_FORMAT, "cannot decode %s as JPEG at byte %zu: %s%s",
-                   r->source->name,
-                   ended || left > r->source->n ? r->source->n : r->source->n - left, r->reason,
-                   ended ? "; the file is truncated: get a whole copy" : "");
+    return sn_fail_by(err, SNUG_E_FORMAT, SNUG_CAUSE_MEDIA,
+                      "cannot decode %s as JPEG at byte %zu: %s%s", r->source->name,
+                      ended || left > r->source->n ? r->source->n : r->source->n - left, r->reason,
+                      ended ? "; the file is truncated: get a whole copy" : "");
 }
 
 static void set_colours(reader *r, int channels) {
@@ -210,8 +210,9 @@ static snug_status begin(reader *r, const sn_picture_options *o, snug_error *err
     r->errors.output_message = say_nothing;
     r->progress.progress_monitor = limit_scans;
     if (sn_picture_guess(r->source->bytes, r->source->n) != SN_PICTURE_JPEG)
-        return sn_fail(err, SNUG_E_FORMAT, "%s is no JPEG picture: it does not start with ff d8 ff",
-                       r->source->name);
+        return sn_fail_by(err, SNUG_E_FORMAT, SNUG_CAUSE_MEDIA,
+                          "%s is no JPEG picture: it does not start with ff d8 ff",
+                          r->source->name);
     const bool head = read_head(r, o);
     r->d.progress = &r->progress;
     return head ? SNUG_OK : fail(r, err);

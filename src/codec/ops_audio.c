@@ -27,8 +27,9 @@ static uint32_t read_32(const unsigned char *p) {
 
 static snug_status bad(const snug_datum *d, size_t at, const char *why, snug_error *err) {
     char name[SN_ORIGIN_TEXT];
-    return sn_fail(err, SNUG_E_FORMAT, "cannot decode %s as WAV at byte %zu: %s",
-                   sn_origin_print(d, sn_texts_of(d), name, sizeof name), at, why);
+    return sn_fail_by(err, SNUG_E_FORMAT, SNUG_CAUSE_MEDIA,
+                      "cannot decode %s as WAV at byte %zu: %s",
+                      sn_origin_print(d, sn_texts_of(d), name, sizeof name), at, why);
 }
 
 /* What is behind the first "data" is not looked at. */

@@ -124,13 +124,11 @@ static size_t pad(char *text, size_t n, size_t size, const number_style *s) {
 static size_t print_real(double v, const number_style *s, char *text, size_t size) {
     const char kind = s->scientific ? 'e' : s->shortest ? 'g' : 'f';
     const int precision = s->precision < 0 ? 6 : s->precision;
-    int n = snprintf(text, size,
-                     kind == 'e'   ? "%.*e"
-                     : kind == 'g' ? "%.*g"
-                                   : "%.*f",
-                     precision, sn_shown(v));
-    for (char *comma = text; (comma = strchr(comma, ',')); comma++)
-        *comma = '.'; /* the locale's */
+    const int n = sn_print(text, size,
+                           kind == 'e'   ? "%.*e"
+                           : kind == 'g' ? "%.*g"
+                                         : "%.*f",
+                           precision, sn_shown(v));
     return n < 0 ? 0 : (size_t)n < size ? (size_t)n : size - 1;
 }
 

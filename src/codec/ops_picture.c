@@ -21,13 +21,15 @@ snug_status sn_picture_check(const sn_picture_source *s, const int64_t extents[3
                              snug_error *err) {
     const int64_t h = extents[0], w = extents[1];
     if (h <= 0 || w <= 0)
-        return sn_fail(err, SNUG_E_FORMAT, "%s: its header says %lld x %lld pixels", s->name,
-                       (long long)w, (long long)h);
+        return sn_fail_by(err, SNUG_E_FORMAT, SNUG_CAUSE_MEDIA,
+                          "%s: its header says %lld x %lld pixels", s->name, (long long)w,
+                          (long long)h);
     if (h > SN_MAX_PIXELS / w)
-        return sn_fail(err, SNUG_E_FORMAT,
-                       "%s: its header says %lld x %lld pixels, more than the limit of %lld; make "
-                       "it smaller before training",
-                       s->name, (long long)w, (long long)h, (long long)SN_MAX_PIXELS);
+        return sn_fail_by(
+            err, SNUG_E_FORMAT, SNUG_CAUSE_MEDIA,
+            "%s: its header says %lld x %lld pixels, more than the limit of %lld; make "
+            "it smaller before training",
+            s->name, (long long)w, (long long)h, (long long)SN_MAX_PIXELS);
     return SNUG_OK;
 }
 
@@ -166,9 +168,9 @@ static snug_status read_any(snug_engine *e, const sn_picture_source *s, const sn
                                               sn_bmp_read};
     const sn_picture_kind kind = sn_picture_guess(s->bytes, s->n);
     if (kind == SN_PICTURE_NONE)
-        return sn_fail(err, SNUG_E_FORMAT,
-                       "%s is no picture: its first bytes are none of JPEG, PNG, GIF or BMP",
-                       s->name);
+        return sn_fail_by(err, SNUG_E_FORMAT, SNUG_CAUSE_MEDIA,
+                          "%s is no picture: its first bytes are none of JPEG, PNG, GIF or BMP",
+                          s->name);
     SNUG_TRY(check_kind(kind, s, o, err));
     return readers[kind](e, s, o, out, err);
 }

@@ -80,8 +80,8 @@ static snug_status fail(const reader *r, snug_error *err) {
     if (r->refused.code != SNUG_OK)
         return sn_fail(err, r->refused.code, "%s cannot be decoded: %s", r->source->name,
                        r->refused.text);
-    return sn_fail(err, SNUG_E_FORMAT, "cannot decode %s as PNG at byte %zu: %s", r->source->name,
-                   r->at, r->reason);
+    return sn_fail_by(err, SNUG_E_FORMAT, SNUG_CAUSE_MEDIA,
+                      "cannot decode %s as PNG at byte %zu: %s", r->source->name, r->at, r->reason);
 }
 
 static void set_alpha(reader *r, int colour) {
@@ -178,8 +178,8 @@ snug_status sn_png_read(snug_engine *e, const sn_picture_source *s, const sn_pic
                         snug_datum *out, snug_error *err) {
     reader r = {.engine = e, .source = s, .rows = o->rows};
     if (sn_picture_guess(s->bytes, s->n) != SN_PICTURE_PNG)
-        return sn_fail(err, SNUG_E_FORMAT, "%s is no PNG picture: it does not start with \\x89PNG",
-                       s->name);
+        return sn_fail_by(err, SNUG_E_FORMAT, SNUG_CAUSE_MEDIA,
+                          "%s is no PNG picture: it does not start with \\x89PNG", s->name);
     r.png = png_create_read_struct_2(PNG_LIBPNG_VER_STRING, &r, leave_with_message, say_nothing, &r,
                                      take, give);
     if (!r.png)

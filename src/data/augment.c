@@ -2,9 +2,9 @@
  * element's key, so that adding one to the list changes none of the others. */
 #include "data/augment.h"
 
+#include "base/real.h"
 #include "base/rng.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 enum { DRAW_FLIP, DRAW_UP_DOWN, DRAW_ROT, DRAW_CROP_Y, DRAW_CROP_X, DRAW_BRIGHT, DRAW_CONTRAST };
@@ -39,7 +39,10 @@ snug_status sn_augment_parse(const char *text, sn_picture_size size, sn_augment 
     sn_augment a = {0};
     for (const char *at = text; at && *at;) {
         const size_t whole = strcspn(at, ","), n = strcspn(at, ":,");
-        const double value = at[n] == ':' ? strtod(at + n + 1, NULL) : 0;
+        const char *end;
+        double value = 0;
+        if (at[n] == ':' && !sn_real_parse(at + n + 1, &end, &value))
+            value = 0;
         if (!read_word(at, n, value, size, &a))
             return sn_fail(err, SNUG_E_INVALID,
                            "augment: '%.*s' is none of flip, flip_up_down, rot90, crop:N, "

@@ -16,13 +16,6 @@
 /* Rows of an array before it is known that they come. */
 enum { FIRST_ROWS = 1024 };
 
-bool sn_stage_is_batch(const snug_dataset *d, int64_t *size) {
-    if (strcmp(d->kind->name, "batch") != 0)
-        return false;
-    *size = ((const sn_batch *)d->ctx)->size;
-    return true;
-}
-
 static int64_t rows_at_first(const sn_cursor *c, int64_t size) {
     const int64_t known = c->stage->before[0]->cardinality;
     const int64_t most = known >= 0 ? known : size <= FIRST_ROWS * 8 ? size : FIRST_ROWS;
@@ -271,6 +264,13 @@ snug_status sn_batch_seek(sn_cursor *c, int64_t n, int64_t *done, snug_error *er
 
 static const sn_stage_class batch_class = {
     .name = "batch", .next = next_batch, .seek = sn_batch_seek};
+
+bool sn_stage_is_batch(const snug_dataset *d, int64_t *size) {
+    if (d->kind != &batch_class)
+        return false;
+    *size = ((const sn_batch *)d->ctx)->size;
+    return true;
+}
 
 int64_t sn_batch_cardinality(int64_t n, int64_t size, bool drop_remainder) {
     return n < 0 ? n : n / size + (n % size != 0 && !drop_remainder);

@@ -257,7 +257,7 @@ static snug_status keep(sn_cursor *c, caching *k, const snug_element *e, snug_er
         SNUG_TRY(status);
     }
     k->n++;
-    sn_advance_step(c->stage->engine, &k->pass, "cache", k->n, c->stage->cardinality);
+    sn_advance_step(c->stage->engine, &k->pass, SNUG_PASS_CACHE, k->n, c->stage->cardinality);
     return SNUG_OK;
 }
 

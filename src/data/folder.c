@@ -160,13 +160,13 @@ static snug_status list_folder(lister *l, folder_source *s, snug_error *err) {
     }
     if (s->files.n > 0 && s->files.n <= UINT32_MAX)
         return SNUG_OK;
-    return sn_fail(err, SNUG_E_DATA,
-                   "no pictures in '%.300s'%s: names must end in %s; pictures of a class stand in "
-                   "a folder of their own",
-                   l->o->path,
-                   l->o->kind == SNUG_LABELS_CLASSES && l->classes.n == 0 ? ", which has no folders"
-                                                                          : "",
-                   l->o->endings ? l->o->endings : ".bmp, .gif, .jpeg, .jpg or .png");
+    return sn_fail_by(
+        err, SNUG_E_DATA, SNUG_CAUSE_NO_PICTURES,
+        "no pictures in '%.300s'%s: names must end in %s; pictures of a class stand in "
+        "a folder of their own",
+        l->o->path,
+        l->o->kind == SNUG_LABELS_CLASSES && l->classes.n == 0 ? ", which has no folders" : "",
+        l->o->endings ? l->o->endings : ".bmp, .gif, .jpeg, .jpg or .png");
 }
 
 /* --- order and subset ------------------------------------------------------------------------- */

@@ -314,6 +314,7 @@ static const sn_stage_class prefetch_class = {.name = "prefetch",
                                               .next = next_prefetched,
                                               .close = close_prefetch,
                                               .seek = seek_prefetched,
+                                              .hands_on = true,
                                               .waits = true};
 
 snug_status snug_dataset_prefetch(snug_dataset *d, int64_t depth, snug_dataset **out,

@@ -185,7 +185,8 @@ static snug_status fill_buffer(sn_cursor *c, snug_error *err) {
         SNUG_TRY(put_next(c, s->n, &got, err));
         s->n += got;
         if (!s->full)
-            sn_advance_step(c->stage->engine, &s->pass, "shuffle buffer", (int64_t)s->n, o->buffer);
+            sn_advance_step(c->stage->engine, &s->pass, SNUG_PASS_SHUFFLE, (int64_t)s->n,
+                            o->buffer);
         if (got && sn_iterator_interrupted(c->iterator))
             return sn_fail(err, SNUG_E_INTERRUPTED, "stopped by the caller");
     }

@@ -114,6 +114,7 @@ struct sn_stage_class {
     snug_status (*draw)(sn_cursor *c, int64_t *index, int64_t n, int64_t *done, snug_error *err);
     bool reorders;     /* draw gives numbers of elements of the stage before it */
     bool opens_before; /* the kind opens and closes the cursors before it */
+    bool hands_on;     /* elements leave it as they came, in their order */
     bool waits;        /* for threads: every call is timed, sampling would miss the long ones */
 };
 

@@ -141,10 +141,7 @@ static snug_status start(snug_metric *m, const snug_type *y_true, const snug_typ
 
 /* Labels that the metric reads: class numbers, or of the predictions' shape. */
 static bool reads_classes(const sn_metric *m, const snug_type *y_true, const snug_type *y_pred) {
-    return are_classes(y_true, y_pred) &&
-           (m->loss.name[0]
-                ? m->loss.sparse
-                : strncmp(m->resolved, "sparse", 6) == 0 || strstr(m->resolved, "iou") != NULL);
+    return are_classes(y_true, y_pred) && sn_metric_is_sparse(m);
 }
 
 snug_status snug_metric_update(snug_metric *m, snug_tensor *y_true, snug_tensor *y_pred,

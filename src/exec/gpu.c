@@ -82,9 +82,9 @@ static snug_status find_api(void *library, const sn_gpu_api **out, snug_error *e
         return sn_fail(err, SNUG_E_DEVICE, "the GPU plug-in is no plug-in of Snug");
     *out = plugin(sn_gpu_abi());
     return *out ? SNUG_OK
-                : sn_fail(err, SNUG_E_DEVICE,
-                          "the GPU plug-in was built for another version of Snug; build both "
-                          "together");
+                : sn_fail_by(err, SNUG_E_DEVICE, SNUG_CAUSE_OTHER_VERSION,
+                             "the GPU plug-in was built for another version of Snug; build both "
+                             "together");
 }
 
 static snug_status load_plugin(const char *path, void **library, const sn_gpu_api **api,
@@ -92,9 +92,9 @@ static snug_status load_plugin(const char *path, void **library, const sn_gpu_ap
     *library = load(path);
     if (!*library) {
         const char *why = dlerror();
-        return sn_fail(err, SNUG_E_DEVICE,
-                       "there is no GPU plug-in (%s): %.200s; build it where nvcc is",
-                       path ? path : FILE_NAME, why ? why : "not found");
+        return sn_fail_by(err, SNUG_E_DEVICE, SNUG_CAUSE_NO_PLUGIN,
+                          "there is no GPU plug-in (%s): %.200s; build it where nvcc is",
+                          path ? path : FILE_NAME, why ? why : "not found");
     }
     const snug_status status = find_api(*library, api, err);
     if (status != SNUG_OK)
@@ -102,18 +102,16 @@ static snug_status load_plugin(const char *path, void **library, const sn_gpu_ap
     return status;
 }
 
-int snug_device_count(const char *plugin, char *why, size_t size) {
-    if (!(why || size == 0))
-        return 0;
+int snug_device_count(const char *plugin, snug_error *err) {
     void *library;
     const sn_gpu_api *api;
-    snug_error err;
-    if (load_plugin(plugin, &library, &api, &err) != SNUG_OK) {
-        snprintf(why, size, "%s", err.text);
+    char why[sizeof err->text] = "";
+    if (load_plugin(plugin, &library, &api, err) != SNUG_OK)
         return 0;
-    }
-    const int n = api->count(why, size);
+    const int n = api->count(why, sizeof why);
     dlclose(library);
+    if (n == 0)
+        (void)sn_fail(err, SNUG_E_DEVICE, "%s", why);
     return n;
 }
 
@@ -315,7 +313,8 @@ snug_status snug_device_look(snug_engine *engine, snug_device_info *out, snug_er
         return SNUG_OK;
     }
     SNUG_TRY(g->api->facts(g->gpu, &f, err));
-    *out = (snug_device_info){.capability = f.capability,
+    *out = (snug_device_info){.is_gpu = 1,
+                              .capability = f.capability,
                               .total_bytes = f.total_bytes,
                               .free_bytes = f.free_bytes,
                               .context_bytes = f.context_bytes,

@@ -77,7 +77,7 @@ static void note_failure(const sn_walk *w, snug_status status, const snug_error 
  * refused. */
 static void begin_there(const sn_walk *w) {
     sn_session *s = w->s;
-    snug_error err = {SNUG_OK, ""};
+    snug_error err = {.code = SNUG_OK};
     snug_status status = sn_gpu_wait(s, &s->plan->steps[w->step], &err);
     if (status == SNUG_OK && s->bound[w->step].writes_state && !s->wrote_state)
         status = sn_gpu_before_writes(s, &err);
@@ -268,7 +268,7 @@ static void enter_or_leave(sn_walk *w, const sn_step *step) {
 
 /* Queues enter, iterate and leave a block together. */
 static void join_there(const sn_walk *w) {
-    snug_error err = {SNUG_OK, ""};
+    snug_error err = {.code = SNUG_OK};
     const snug_status status = sn_gpu_join(w->s, &err);
     if (status != SNUG_OK)
         note_failure(w, status, &err);
@@ -283,7 +283,7 @@ static void walk(sn_session *s, uint32_t lane, bool shared) {
                 join_there(&w);
             enter_or_leave(&w, step);
         } else if (s->bound[w.step].lane == lane || lane == ALL_LANES) {
-            snug_error err = {SNUG_OK, ""};
+            snug_error err = {.code = SNUG_OK};
             if (!begin_step(&w))
                 return;
             const snug_status status = run_step(&w, &err);

@@ -80,8 +80,8 @@ static snug_status check_room(const sn_executor *x, const unsigned char *wanted,
     if (sum == 0 || x->gpu)
         return SNUG_OK;
     if (!folder)
-        return sn_fail(err, SNUG_E_INVALID,
-                       "the plans spill %zu bytes to files; name a folder for them", sum);
+        return sn_fail_by(err, SNUG_E_INVALID, SNUG_CAUSE_NO_SPILL_FOLDER,
+                          "the plans spill %zu bytes to files; name a folder for them", sum);
     return sn_file_check_folder(sn_engine_io(x->engine), folder,
                                 sum < INT64_MAX ? (int64_t)sum : INT64_MAX, err);
 }

@@ -20,7 +20,7 @@ void sn_fn_refuse(sn_fn_call *c, snug_status code, const char *format, ...) {
     char text[400];
     va_list args;
     va_start(args, format);
-    vsnprintf(text, sizeof text, format, args);
+    sn_print_list(text, sizeof text, format, args);
     va_end(args);
     sn_fail(&c->b->error, code, "%.*s: %s", (int)strcspn(c->names, " "), c->names, text);
 }

@@ -111,6 +111,11 @@ sn_param sn_build_key(sn_builder *b, const char *name, int64_t key) {
     return add_param(b, &(sn_param_info){.name = name, .kind = SN_PARAM_KEY, .key = key});
 }
 
+sn_param sn_build_step_key(sn_builder *b, const char *name, int64_t key) {
+    return add_param(
+        b, &(sn_param_info){.name = name, .kind = SN_PARAM_KEY, .key = key, .each_step = true});
+}
+
 /* Whether x can be looked at; a builder without an error may still be handed a value that is not
  * there. */
 static bool readable(sn_builder *b, sn_value x) {

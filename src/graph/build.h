@@ -34,6 +34,8 @@ void sn_build_all(sn_builder *b, sn_op op, const sn_attrs *attrs, const sn_value
 
 sn_param sn_build_param(sn_builder *b, const char *name, double value);
 sn_param sn_build_key(sn_builder *b, const char *name, int64_t key);
+/* One that a training step binds anew: of numbers drawn. */
+sn_param sn_build_step_key(sn_builder *b, const char *name, int64_t key);
 
 /* sn_build_relu(b, x), sn_build_add(b, x, y), ...: declared by the rows that say so */
 #define SN_BUILD_UNARY(name)                                                                       \

@@ -381,6 +381,7 @@ snug_status sn_graph_param(sn_graph *g, const sn_param_info *p, sn_param *out, s
         info.real = p->real;
     if (p->kind == SN_PARAM_KEY)
         info.key = p->key;
+    info.each_step = p->each_step;
     if (p->kind == SN_PARAM_INVERSE_EXTENT) {
         info.of = p->of;
         info.axes = p->axes;

@@ -75,8 +75,9 @@ typedef struct {
     sn_param_kind kind;
     double real;
     int64_t key;
-    sn_value of;   /* INVERSE_EXTENT: real = 1 / product of the extents of `of` along `axes` */
-    uint32_t axes; /* a bit set; 0: all */
+    bool each_step; /* a KEY that is another one at each step, or counts from `key` */
+    sn_value of;    /* INVERSE_EXTENT: real = 1 / product of the extents of `of` along `axes` */
+    uint32_t axes;  /* a bit set; 0: all */
 } sn_param_info;
 
 /* A variable of the graph. Its home (storage) is in a state store; graphs that share variables use

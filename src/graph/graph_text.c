@@ -64,7 +64,7 @@ static snug_status put(printer *p, const char *format, ...) {
     char text[MAX_ATTRS + 64];
     va_list args;
     va_start(args, format);
-    const int n = vsnprintf(text, sizeof text, format, args);
+    const int n = sn_print_list(text, sizeof text, format, args);
     va_end(args);
     if (n < 0 || (size_t)n >= sizeof text)
         return sn_fail(p->err, SNUG_E_INTERNAL, "an item of the graph has more than %zu characters",

@@ -71,8 +71,8 @@ static snug_status check_limits(const snug_engine *e, const sn_request *r, snug_
     char needs[32], room[32];
     if (limits.room_bytes > tables && r->bytes <= limits.room_bytes - tables)
         return SNUG_OK;
-    return sn_fail(
-        err, SNUG_E_MEMORY,
+    return sn_fail_by(
+        err, SNUG_E_MEMORY, e->process_budget_bytes > 0 ? SNUG_CAUSE_NONE : SNUG_CAUSE_NO_BUDGET,
         "%zu bytes (%s) for %s%s%.64s exceed the %zu bytes (%s) that the %s has left; "
         "give a %s or raise that limit",
         r->bytes, snug_bytes_print(r->bytes, needs, sizeof needs), category,

@@ -24,11 +24,12 @@ enum { TEXT_BYTES = 8192, PATH_BYTES = 1024 };
 /* Version 1 writes "no limit" as the largest count of pages. */
 #define NO_LIMIT_FROM ((size_t)1 << 60)
 
-static void tighten(sn_limits *l, size_t room, const char *name) {
+static void tighten(sn_limits *l, size_t room, const char *name, bool in_group) {
     if (room >= l->room_bytes)
         return;
     l->room_bytes = room;
     l->name = name;
+    l->in_group = in_group;
 }
 
 static void read_machine(const snug_io *io, sn_limits *l) {
@@ -39,7 +40,7 @@ static void read_machine(const snug_io *io, sn_limits *l) {
     if (!strstr(text, "MemAvailable:"))
         return;
     l->available_bytes = sn_system_number(text, "MemAvailable:") * 1024;
-    tighten(l, l->available_bytes + sn_system_number(text, "SwapFree:") * 1024, "machine");
+    tighten(l, l->available_bytes + sn_system_number(text, "SwapFree:") * 1024, "machine", false);
 }
 
 /* --- groups ----------------------------------------------------------------------------------- */
@@ -129,7 +130,7 @@ static void look_at_memory(const snug_io *io, int version, const char *dir, void
                              sn_system_number(text, names[version].active);
     usage = droppable < usage ? usage - droppable : 0;
     sn_limits *l = ctx;
-    tighten(l, limit > usage ? limit - usage : 0, "cgroup");
+    tighten(l, limit > usage ? limit - usage : 0, "cgroup", true);
     if (limit < l->group_bytes && limit < NO_LIMIT_FROM) {
         l->group_bytes = limit;
         l->group_used = usage;
@@ -137,7 +138,11 @@ static void look_at_memory(const snug_io *io, int version, const char *dir, void
 }
 
 sn_limits sn_limits_read(const snug_io *io) {
-    sn_limits l = {SIZE_MAX, "", SIZE_MAX, 0, SIZE_MAX, SIZE_MAX};
+    sn_limits l = {.room_bytes = SIZE_MAX,
+                   .name = "",
+                   .group_bytes = SIZE_MAX,
+                   .machine_bytes = SIZE_MAX,
+                   .available_bytes = SIZE_MAX};
     const controller memory = {
         "memory", {"/sys/fs/cgroup", "/sys/fs/cgroup/memory"}, look_at_memory, &l};
     read_machine(io, &l);

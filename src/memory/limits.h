@@ -3,11 +3,13 @@
 #define SN_MEMORY_LIMITS_H
 
 #include <snug/engine.h>
+#include <stdbool.h>
 
 /* Over the cgroups (v1 and v2, all ancestors) and the machine; SIZE_MAX where nothing is known. */
 typedef struct {
     size_t room_bytes;      /* the smallest, before the system refuses, or kills */
     const char *name;       /* whose room it is: "cgroup", "machine", "" */
+    bool in_group;          /* it is a cgroup's */
     size_t group_bytes;     /* the smallest limit of a cgroup */
     size_t group_used;      /* what the group with that limit holds and cannot drop */
     size_t machine_bytes;   /* what the machine has */

@@ -92,10 +92,11 @@ static snug_status open_nameless(const sn_array_file *a, sn_file *out, snug_erro
     }
     if (fd < 0) {
         char reason[128];
-        return sn_fail(err, SNUG_E_IO,
-                       "%s is packed and wanted in another order, and %s cannot be made to unpack "
-                       "it: %s; set TMPDIR, or unpack it with gunzip",
-                       a->file.path, path, strerror_r(-fd, reason, sizeof reason));
+        return sn_fail_by(
+            err, SNUG_E_IO, sn_file_cause(-fd),
+            "%s is packed and wanted in another order, and %s cannot be made to unpack "
+            "it: %s; set TMPDIR, or unpack it with gunzip",
+            a->file.path, path, strerror_r(-fd, reason, sizeof reason));
     }
     (void)io->unlink(io->ctx, path);
     *out = (sn_file){.io = io, .fd = fd, .size = a->data_end};

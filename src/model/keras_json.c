@@ -132,10 +132,11 @@ static snug_status read_extent(const model_inputs *in, int i, int k, const json_
     const int64_t given = given_extent(given_shape(in, i), k);
     const int64_t known = json_is_integer(dim) ? (int64_t)json_integer_value(dim) : 0;
     if (known < 1 && given < 1)
-        return sn_fail(err, json_is_null(dim) ? SNUG_E_INVALID : SNUG_E_FORMAT,
-                       "axis %d of its input '%.60s' is open or not positive; give the shape of an "
-                       "example, as 96,96,3, or a size in Keras",
-                       k, in->name[i]);
+        return sn_fail_by(
+            err, json_is_null(dim) ? SNUG_E_INVALID : SNUG_E_FORMAT, SNUG_CAUSE_NO_SHAPE,
+            "axis %d of its input '%.60s' is open or not positive; give the shape of an "
+            "example, as 96,96,3, or a size in Keras",
+            k, in->name[i]);
     if (known > 0 && given > 0 && known != given)
         return sn_fail(err, SNUG_E_INVALID,
                        "axis %d of its input '%.60s' has %lld entries, the shape given says %lld",
@@ -224,10 +225,10 @@ static snug_status read_dtype(sn_network *n, const json_t *root, snug_error *err
 
 static snug_status refuse_compile(const char *key, const json_t *value, snug_error *err) {
     char text[160];
-    return sn_fail(err, SNUG_E_UNSUPPORTED,
-                   "its compile settings have %s = %s, which Snug does not read yet; save the "
-                   "model before model.compile, and give optimizer, loss and metrics",
-                   key, sn_keras_show(value, text, sizeof text));
+    return sn_fail_by(err, SNUG_E_UNSUPPORTED, SNUG_CAUSE_NO_SETTINGS,
+                      "its compile settings have %s = %s, which Snug does not read yet; save the "
+                      "model before model.compile, and give optimizer, loss and metrics",
+                      key, sn_keras_show(value, text, sizeof text));
 }
 
 /* One entry of a setting as text; a list of them with commas between. Null is "none". */

@@ -274,9 +274,10 @@ snug_status snug_make_data(snug_engine *engine, const char *kind, const char *fo
     if (made < 0 &&
         made != -EEXIST) { /* what exists and is no folder, the files' own errors tell */
         char reason[128];
-        return sn_fail(err, SNUG_E_IO,
-                       "cannot make the folder %s: %s; make the folder above it, or name another",
-                       folder, strerror_r(-made, reason, sizeof reason));
+        return sn_fail_by(
+            err, SNUG_E_IO, sn_file_cause(-made),
+            "cannot make the folder %s: %s; make the folder above it, or name another", folder,
+            strerror_r(-made, reason, sizeof reason));
     }
     SNUG_TRY(write_split(&job, 0, o.n_train ? o.n_train : 8000, err));
     return write_split(&job, 1, o.n_test ? o.n_test : 2000, err);

@@ -87,6 +87,10 @@ const sn_layer_class sn_layer_classes[] = {
 #undef ARRAY
 const int sn_n_layer_classes = sizeof sn_layer_classes / sizeof *sn_layer_classes;
 
+bool sn_class_is(const sn_layer_class *cls, sn_layer_kind kind) {
+    return cls == &sn_layer_classes[kind];
+}
+
 /* "Conv1D, Conv2D, Conv3D": the known names most like this one, up to five. */
 static void list_near(const char *name, char *list, size_t size) {
     int n = 0;

@@ -113,6 +113,13 @@ typedef struct {
 } sn_layer_class;
 
 extern const sn_layer_class sn_layer_classes[];
+/* Rows of layers.def: SN_LAYER_Dense is the place of Dense in sn_layer_classes. */
+typedef enum {
+#define SNUG_LAYER(name, snake, inputs, mask, list) SN_LAYER_##name,
+#include "nn/layers.def"
+#undef SNUG_LAYER
+} sn_layer_kind;
+bool sn_class_is(const sn_layer_class *cls, sn_layer_kind kind);
 extern const int sn_n_layer_classes;
 /* Unknown: SNUG_E_UNSUPPORTED, names it, the known ones most like it, and what it would need. */
 SNUG_CHECKED snug_status sn_layer_class_find(const char *name, const sn_layer_class **out,

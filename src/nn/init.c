@@ -13,7 +13,7 @@
 
 #define TRUNCATED_DEVIATION 0.87962566103423978
 
-typedef enum { CONSTANT, UNIFORM, NORMAL, TRUNCATED, SCALED, MATRIX, FORGET } family;
+typedef enum { CONSTANT, UNIFORM, NORMAL, TRUNCATED, SCALED, EYE, ORTHOGONAL, FORGET } family;
 
 /* key_a and key_b name the settings a and b, in Keras' words; NULL: not settable. */
 typedef struct {
@@ -38,8 +38,8 @@ static const row rows[] = {
     {"lecun_uniform", NULL, SCALED, NULL, NULL, 1, 0, "fan_in", "uniform"},
     {"lecun_normal", NULL, SCALED, NULL, NULL, 1, 0, "fan_in", "truncated_normal"},
     {"variance_scaling", NULL, SCALED, "scale", NULL, 1, 0, "fan_in", "truncated_normal"},
-    {"orthogonal", "orthogonal_initializer", MATRIX, "gain", NULL, 1, 0, "", ""},
-    {"identity", "identity_initializer", MATRIX, "gain", NULL, 1, 0, "", ""},
+    {"orthogonal", "orthogonal_initializer", ORTHOGONAL, "gain", NULL, 1, 0, "", ""},
+    {"identity", "identity_initializer", EYE, "gain", NULL, 1, 0, "", ""},
     {"unit_forget_bias", NULL, FORGET, "value", "units", 0, 0, "", ""},
 };
 enum { N_ROWS = sizeof rows / sizeof *rows };
@@ -87,7 +87,7 @@ static snug_status set_option(const row *r, const sn_option *o, sn_init *init, s
         init->seed = (int64_t)seed;
         return SNUG_OK;
     }
-    const bool scaling = strcmp(r->name, "variance_scaling") == 0;
+    const bool scaling = r->kind == SCALED && r->key_a;
     if (scaling && strcmp(o->key, "mode") == 0)
         return set_choice(o, modes, init->mode, sizeof init->mode, err);
     if (scaling && strcmp(o->key, "distribution") == 0)
@@ -169,10 +169,14 @@ static void scaled_recipe(const sn_init *init, const snug_type *type, sn_recipe 
     }
 }
 
+static bool makes_matrices(const row *r) {
+    return r->kind == EYE || r->kind == ORTHOGONAL;
+}
+
 static snug_status check_matrix(const row *r, const snug_type *type, snug_error *err) {
-    const bool any = strcmp(r->name, "orthogonal") == 0;
+    const bool any = r->kind == ORTHOGONAL;
     char text[192];
-    if (r->kind != MATRIX || type->rank == 2 || (any && type->rank > 2))
+    if (!makes_matrices(r) || type->rank == 2 || (any && type->rank > 2))
         return SNUG_OK;
     return sn_fail(err, SNUG_E_SHAPE, "initialiser %s makes matrices%s, but this is %s", r->name,
                    any ? " and kernels" : "", snug_type_print(type, text, sizeof text));
@@ -181,10 +185,10 @@ static snug_status check_matrix(const row *r, const snug_type *type, snug_error 
 snug_status sn_init_recipe(const sn_init *init, const snug_type *type, uint64_t key, sn_recipe *out,
                            snug_error *err) {
     static const sn_recipe_kind kinds[] = {
-        [CONSTANT] = SN_RECIPE_CONSTANT, [UNIFORM] = SN_RECIPE_UNIFORM,
-        [NORMAL] = SN_RECIPE_NORMAL,     [TRUNCATED] = SN_RECIPE_TRUNCATED,
-        [SCALED] = SN_RECIPE_TRUNCATED,  [MATRIX] = SN_RECIPE_EYE,
-        [FORGET] = SN_RECIPE_FORGET};
+        [CONSTANT] = SN_RECIPE_CONSTANT,     [UNIFORM] = SN_RECIPE_UNIFORM,
+        [NORMAL] = SN_RECIPE_NORMAL,         [TRUNCATED] = SN_RECIPE_TRUNCATED,
+        [SCALED] = SN_RECIPE_TRUNCATED,      [EYE] = SN_RECIPE_EYE,
+        [ORTHOGONAL] = SN_RECIPE_ORTHOGONAL, [FORGET] = SN_RECIPE_FORGET};
     const row *r = find_row(init->kind);
     SNUG_TRY(check_matrix(r, type, err));
     sn_recipe recipe = {.kind = kinds[r->kind], .key = init->seed < 0 ? key : (uint64_t)init->seed};
@@ -194,11 +198,8 @@ snug_status sn_init_recipe(const sn_init *init, const snug_type *type, uint64_t 
         recipe.a = init->a;
         recipe.b = init->b;
     }
-    if (r->kind == MATRIX) {
+    if (makes_matrices(r))
         recipe.b = (double)type->dims[type->rank - 1];
-        if (strcmp(r->name, "orthogonal") == 0)
-            recipe.kind = SN_RECIPE_ORTHOGONAL;
-    }
     *out = recipe;
     return SNUG_OK;
 }

@@ -7,6 +7,7 @@
  * place behind the check of the loss. */
 #include "nn/application.h"
 
+#include "base/real.h"
 #include "base/rng.h"
 #include "nn/regularizer.h"
 #include "base/setting_text.h"
@@ -22,7 +23,7 @@ void sn_layer_refuse(sn_layer_call *c, snug_status code, const char *format, ...
     char text[400];
     va_list args;
     va_start(args, format);
-    vsnprintf(text, sizeof text, format, args);
+    sn_print_list(text, sizeof text, format, args);
     va_end(args);
     sn_fail(&c->b->error, code, "%s (%s): %s", c->path, c->layer->cls->class_name, text);
 }
@@ -144,7 +145,7 @@ int64_t sn_layer_key(sn_layer_call *c) {
         snprintf(name, sizeof name, "dropout/%s/key", c->path);
     else
         snprintf(name, sizeof name, "dropout/%s/%d/key", c->path, c->use);
-    return (int64_t)sn_build_key(c->b, name, own_key(c)).i;
+    return (int64_t)sn_build_step_key(c->b, name, own_key(c)).i;
 }
 
 /* --- writes and losses, for the end of the step ----------------------------------------------- */

@@ -7,6 +7,8 @@
  * their own rules. The moving statistics follow the same mean and variance. */
 #include "nn/recurrent_layers.h"
 
+#include "base/real.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -356,7 +358,7 @@ void sn_layer_build_layer_scale(sn_layer_call *c) {
     const snug_type vector = {.rank = 1, .dims = {conf->projection_dim}};
     char text[64];
     sn_init init;
-    snprintf(text, sizeof text, "constant:value=%.17g", conf->init_values);
+    sn_print(text, sizeof text, "constant:value=%.17g", conf->init_values);
     if (conf->projection_dim < 1)
         sn_layer_refuse(c, SNUG_E_INVALID, "projection_dim=%lld must be at least 1",
                         (long long)conf->projection_dim);

@@ -5,6 +5,7 @@
  * Operands stand in the order of the call; a number takes the dtype of the tensors beside it, and
  * integers beside floats become floats, as in Keras. The batch is axis 0: it may be moved and
  * reduced, but no part of it may be taken. */
+#include "base/real.h"
 #include "base/size.h"
 #include "nn/activation.h"
 #include "nn/keras_number.h"
@@ -719,10 +720,10 @@ static const char *activation_text(conf_of conf, char *text, size_t size) {
         if (!is_named(settings[i].names, name))
             continue;
         if (settings[i].second)
-            snprintf(text, size, "%s:%s=%.17g,%s=%.17g", name, settings[i].first, conf->first,
+            sn_print(text, size, "%s:%s=%.17g,%s=%.17g", name, settings[i].first, conf->first,
                      settings[i].second, conf->second);
         else if (settings[i].first && conf->first_given)
-            snprintf(text, size, "%s:%s=%.17g", name, settings[i].first, conf->first);
+            sn_print(text, size, "%s:%s=%.17g", name, settings[i].first, conf->first);
         else if (settings[i].flag)
             snprintf(text, size, "%s:%s=%d", name, settings[i].flag, conf->flag != 0);
         else if (settings[i].axis && conf->n_axes == 1)

@@ -264,17 +264,17 @@ static void run_stack(sn_layer_call *c, run *r) {
 }
 
 static const struct {
-    const char *class_name;
+    sn_layer_kind kind;
     void (*run)(sn_layer_call *c, run *r);
-} cells[] = {{"LSTMCell", run_lstm_cell},
-             {"GRUCell", run_gru_cell},
-             {"SimpleRNNCell", run_simple_cell},
-             {"StackedRNNCells", run_stack}};
+} cells[] = {{SN_LAYER_LSTMCell, run_lstm_cell},
+             {SN_LAYER_GRUCell, run_gru_cell},
+             {SN_LAYER_SimpleRNNCell, run_simple_cell},
+             {SN_LAYER_StackedRNNCells, run_stack}};
 
 static void run_inner(sn_layer_call *c, sn_layer *inner, run *r) {
     sn_layer_call within = sn_layer_enter(c, inner, NULL);
     for (size_t i = 0; i < sizeof cells / sizeof *cells; i++)
-        if (strcmp(inner->cls->class_name, cells[i].class_name) == 0) {
+        if (sn_class_is(inner->cls, cells[i].kind)) {
             cells[i].run(&within, r);
             return;
         }

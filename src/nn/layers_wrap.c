@@ -215,7 +215,7 @@ void sn_layer_build_time_distributed(sn_layer_call *c) {
         return;
     const snug_type t = *sn_graph_type(c->b->graph, c->in[0]);
     if (c->training && t.rank > 2 && t.dims[1] > 0 &&
-        strcmp(conf->layer->cls->class_name, "BatchNormalization") == 0)
+        sn_class_is(conf->layer->cls, SN_LAYER_BatchNormalization))
         distribute_by_steps(c, conf->layer, &t);
     else
         distribute_at_once(c, conf->layer);

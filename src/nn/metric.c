@@ -371,6 +371,11 @@ snug_status sn_metric_parse(const char *text, const sn_loss *loss, const snug_ty
     return SNUG_OK;
 }
 
+bool sn_metric_is_sparse(const sn_metric *m) {
+    const sn_metric_row *row = find_row(m->resolved);
+    return m->loss.name[0] ? m->loss.sparse : row->labels == SN_LABELS_SPARSE;
+}
+
 bool sn_metric_rises(const sn_metric *m) {
     static const char falling[] = "root_mean_squared_error false_positives false_negatives";
     const sn_metric_row *row = find_row(m->resolved);

@@ -22,8 +22,9 @@ typedef struct {
     double ignore_class;       /* NaN: none */
     uint64_t target_class_ids; /* bits; 0: all */
     bool multi_label, from_logits, sparse_y_true, sparse_y_pred;
-    uint32_t output; /* of the network: which one it looks at */
-    bool weighted;   /* by the sample weights; others count examples once each */
+    bool by_threshold; /* of two classes: the second from the threshold on */
+    uint32_t output;   /* of the network: which one it looks at */
+    bool weighted;     /* by the sample weights; others count examples once each */
 } sn_metric;
 SNUG_CHECKED snug_status sn_metric_parse(const char *text, const sn_loss *loss,
                                          const snug_type *output, sn_metric *out, snug_error *err);
@@ -34,6 +35,8 @@ sn_value sn_metric_build(sn_builder *b, const sn_metric *m, sn_value y_true, sn_
                          sn_value weight);
 /* Whether a mask of the output acts on it: on means, as in Keras. */
 bool sn_metric_masked(const sn_metric *m);
+/* Whether its labels are class numbers, without the class axis. */
+bool sn_metric_is_sparse(const sn_metric *m);
 /* Whether more of it is better. */
 bool sn_metric_rises(const sn_metric *m);
 /* The metric from its sums over all batches; NaN where no example was seen. */

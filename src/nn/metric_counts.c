@@ -382,10 +382,6 @@ static int64_t n_iou(const sn_metric *m, const snug_type *output) {
     return (int64_t)(m->num_classes * m->num_classes) + 1;
 }
 
-static bool is_binary(const sn_metric *m) {
-    return strcmp(m->resolved, "binary_io_u") == 0;
-}
-
 /* Class ids as i32: of scores by argmax, of ids by cutting. */
 static sn_value class_ids(sn_builder *b, sn_value y, bool are_ids) {
     const snug_type t = type_of(b, y);
@@ -404,8 +400,8 @@ static sn_value iou_sums(sn_builder *b, const sn_metric *m, const sn_metric_data
     const sn_value limit = sn_build_scalar(b, dtype, sn_keras_number(m->threshold));
     const sn_value is = class_ids(b, d->y_true, m->sparse_y_true);
     const sn_value said =
-        is_binary(m) ? sn_build_cast(b, sn_build_greater_equal(b, d->y_pred, limit), SNUG_I32)
-                     : class_ids(b, d->y_pred, m->sparse_y_pred);
+        m->by_threshold ? sn_build_cast(b, sn_build_greater_equal(b, d->y_pred, limit), SNUG_I32)
+                        : class_ids(b, d->y_pred, m->sparse_y_pred);
     sn_value counted = sn_build_logical_and(b, within(b, is, n), within(b, said, n));
     if (!isnan(m->ignore_class)) {
         const sn_value ignored = sn_build_equal(b, is, whole(b, (int64_t)m->ignore_class));
@@ -511,6 +507,7 @@ static void no_threshold(sn_metric *m) {
 }
 static void two_classes(sn_metric *m) {
     m->num_classes = 2;
+    m->by_threshold = true;
 }
 static void one_hot(sn_metric *m) {
     m->sparse_y_true = m->sparse_y_pred = false;

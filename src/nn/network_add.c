@@ -216,7 +216,7 @@ static const sn_application *maker_of(const sn_network *n, uint32_t tensor) {
 static uint32_t input_behind(const sn_network *n, uint32_t tensor) {
     while (tensor >= n->n_inputs) {
         const sn_application *a = maker_of(n, tensor);
-        if (!a || strcmp(n->layers[a->layer].cls->class_name, "InputLayer") != 0)
+        if (!a || !sn_class_is(n->layers[a->layer].cls, SN_LAYER_InputLayer))
             return n->n_inputs;
         tensor = a->in[0];
     }
@@ -227,7 +227,7 @@ static bool is_read(const sn_network *n, uint32_t input) {
     for (size_t i = 0; i < n->n_applications; i++)
         for (int k = 0; k < n->applications[i].n_in; k++)
             if (input_behind(n, n->applications[i].in[k]) == input &&
-                strcmp(n->layers[n->applications[i].layer].cls->class_name, "InputLayer") != 0)
+                !sn_class_is(n->layers[n->applications[i].layer].cls, SN_LAYER_InputLayer))
                 return true;
     return false;
 }
@@ -248,7 +248,7 @@ static snug_status append_new(sn_network *n, const sn_layer_spec *spec, snug_err
     const size_t n_vars = n->n_vars;
     const uint32_t input = input_behind(n, spec->in[0]);
     const snug_dtype dtype = n->tensors[spec->in[0]].type.dtype;
-    const bool turns = strcmp(l->cls->class_name, "Embedding") == 0 && input < n->n_inputs &&
+    const bool turns = sn_class_is(l->cls, SN_LAYER_Embedding) && input < n->n_inputs &&
                        sn_dtype_is_float(dtype) && !is_read(n, input);
     if (turns)
         set_input_dtype(n, input, SNUG_I32);

@@ -29,7 +29,7 @@ sn_value sn_drop_factors(sn_layer_call *c, const char *what, const snug_type *ty
     snprintf(name, sizeof name, "dropout/%s/%s/%d/key", c->path, what, c->use);
     sn_attrs_default(SN_OP_dropout, &a);
     a.dropout.rate = (int64_t)sn_build_param(c->b, "", rate).i;
-    a.dropout.key = (int64_t)sn_build_key(c->b, name, 0).i;
+    a.dropout.key = (int64_t)sn_build_step_key(c->b, name, 0).i;
     const sn_value ones = sn_build_fill(c->b, type, 1);
     return sn_build(c->b, SN_OP_dropout, &a, &ones, 1);
 }

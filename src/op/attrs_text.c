@@ -31,7 +31,7 @@ static void put(sink *s, const char *format, ...) {
         return;
     va_list args;
     va_start(args, format);
-    const int n = vsnprintf(s->text + s->used, s->size - s->used, format, args);
+    const int n = sn_print_list(s->text + s->used, s->size - s->used, format, args);
     va_end(args);
     const size_t left = s->size - s->used - 1;
     s->used += n < 0 ? 0 : (size_t)n < left ? (size_t)n : left;

@@ -45,9 +45,10 @@ snug_status sn_want_plain(const sn_opdesc *d, int i, snug_error *err) {
 snug_status sn_want_dtype_of(const sn_opdesc *d, int i, int like, snug_error *err) {
     if (d->in[i].dtype == d->in[like].dtype)
         return SNUG_OK;
-    return sn_fail(err, SNUG_E_SHAPE,
-                   "%s: input %d is %s and input %d is %s; they must have one dtype; cast one",
-                   sn_op_name(d), like, sn_type_text(&d->in[like]).s, i, sn_type_text(&d->in[i]).s);
+    return sn_fail_by(err, SNUG_E_SHAPE, SNUG_CAUSE_DTYPES,
+                      "%s: input %d is %s and input %d is %s; they must have one dtype; cast one",
+                      sn_op_name(d), like, sn_type_text(&d->in[like]).s, i,
+                      sn_type_text(&d->in[i]).s);
 }
 
 /* --- extents ---------------------------------------------------------------------------------- */

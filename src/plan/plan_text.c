@@ -29,6 +29,8 @@
  * and is checked. The last line tells a whole text from a cut one. */
 #include "plan/passes.h"
 
+#include "base/real.h"
+
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -47,7 +49,7 @@ static void put(printer *o, const char *format, ...) {
     char text[512];
     va_list args;
     va_start(args, format);
-    const int n = vsnprintf(text, sizeof text, format, args);
+    const int n = sn_print_list(text, sizeof text, format, args);
     va_end(args);
     if (o->status == SNUG_OK && (n < 0 || (size_t)n >= sizeof text))
         o->status = sn_fail(o->err, SNUG_E_INTERNAL, "plan text: a line of %d bytes", n);

@@ -4,7 +4,8 @@
  * 1. What calls Python back (generators, functions that cannot be written down, datasets made by
  *    functions) is `serial`: the library calls it on the thread that asks an iterator, which has
  *    given its interpreter lock up and takes it again for the call.
- * 2. An exception of such a call is kept until the error it became reaches the one who asks. */
+ * 2. An exception of such a call is kept until the error it became reaches the one who asks
+ *    (py_kept.c). */
 #include "py_dataset.h"
 
 #include <limits.h>
@@ -57,53 +58,6 @@ static PyObject *wrap_or(snug_status status, snug_dataset *const *made, const sn
     if (status != SNUG_OK)
         release(ctx);
     return wrap(status, made, err);
-}
-
-/* --- exceptions on their way ------------------------------------------------------------------ */
-static struct {
-    PyObject *exception;
-    char text[sizeof((snug_error *)0)->text];
-} kept;
-
-snug_status py_keep_exception(snug_error *err) {
-    PyObject *type, *value, *trace;
-    PyErr_Fetch(&type, &value, &trace);
-    PyErr_NormalizeException(&type, &value, &trace);
-    if (value && trace)
-        PyException_SetTraceback(value, trace);
-    PyObject *name = value ? PyType_GetName(Py_TYPE(value)) : NULL;
-    PyObject *text = name ? PyUnicode_FromFormat("%U: %S", name, value) : NULL;
-    const char *words = text ? PyUnicode_AsUTF8AndSize(text, NULL) : NULL;
-    strncpy(kept.text, words ? words : "an exception", sizeof kept.text - 1);
-    PyErr_Clear();
-    Py_XDECREF(kept.exception);
-    kept.exception = value;
-    Py_XDECREF(type);
-    Py_XDECREF(trace);
-    Py_XDECREF(name);
-    Py_XDECREF(text);
-    if (err) {
-        err->code = SNUG_E_DATA;
-        memcpy(err->text, kept.text, sizeof err->text);
-    }
-    return SNUG_E_DATA;
-}
-
-PyObject *py_raise_kept(const snug_error *err) {
-    const int mine =
-        kept.exception && (err->code == SNUG_E_INTERRUPTED || strstr(err->text, kept.text) != NULL);
-    if (!mine)
-        return py_raise(err);
-    PyObject *value = kept.exception;
-    kept.exception = NULL;
-    PyObject *module = PyImport_ImportModule("snug.data");
-    PyObject *as = module ? PyObject_CallMethod(module, "_as_error", "O", value) : NULL;
-    if (as)
-        PyErr_SetObject((PyObject *)Py_TYPE(as), as);
-    Py_XDECREF(as);
-    Py_XDECREF(module);
-    Py_DECREF(value);
-    return NULL;
 }
 
 /* --- calling Python back ---------------------------------------------------------------------- */

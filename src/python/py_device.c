@@ -28,14 +28,13 @@ static int warn(const char *why) {
 
 int py_open_device(void) {
     snug_error err;
-    char why[300];
     const char *name = wish();
     const int any = strcmp(name, "auto") == 0;
     const snug_device_options options = {.budget_bytes = py.device_budget, .exact = py.exact};
     if (strcmp(name, "cpu") == 0)
         return 0;
-    if (any && snug_device_count(NULL, why, sizeof why) == 0)
-        return strstr(why, "another version") ? warn(why) : 0;
+    if (any && snug_device_count(NULL, &err) == 0)
+        return err.cause == SNUG_CAUSE_OTHER_VERSION ? warn(err.text) : 0;
     if (snug_device(py.engine, any ? "gpu" : name, &options, &err) == SNUG_OK)
         return 0;
     if (any)
@@ -52,8 +51,7 @@ static int raise(const snug_error *err) {
 
 static int has_device(snug_device_info *info) {
     snug_error err;
-    return py.engine && snug_device_look(py.engine, info, &err) == SNUG_OK &&
-           strncmp(info->name, "gpu", 3) == 0;
+    return py.engine && snug_device_look(py.engine, info, &err) == SNUG_OK && info->is_gpu;
 }
 
 int py_has_card(void) {
@@ -220,12 +218,12 @@ static PyObject *set_exact(PyObject *self, PyObject *o) {
     Py_RETURN_NONE;
 }
 
-/* (how many cards there are, why none) */
+/* (how many cards there are, why none, whether the plug-in is there) */
 static PyObject *count(PyObject *self, PyObject *none) {
     (void)self, (void)none;
-    char why[300] = "";
-    const int n = snug_device_count(NULL, why, sizeof why);
-    return Py_BuildValue("(is)", n, why);
+    snug_error err = {.code = SNUG_OK};
+    const int n = snug_device_count(NULL, &err);
+    return Py_BuildValue("(isi)", n, err.text, err.cause != SNUG_CAUSE_NO_PLUGIN);
 }
 
 /* Of the card that is used: a dict; None: the processor. Opens it. */

@@ -20,22 +20,19 @@ static const char *class_of(snug_status code) {
     return code > SNUG_OK && code <= SNUG_E_INTERNAL ? names[code] : "UnknownError";
 }
 
-/* Errors of files by what the system says; pictures are arguments, records are data. What a
- * function leaked has a class of its own. */
-static const char *class_by_text(snug_status code, const char *text) {
-    static const struct {
-        snug_status code;
-        const char *word, *name;
-    } known[] = {{SNUG_E_INVALID, "of a trace is out of scope", "InaccessibleTensorError"},
-                 {SNUG_E_IO, "No such file", "NotFoundError"},
-                 {SNUG_E_IO, "Permission", "PermissionDeniedError"},
-                 {SNUG_E_IO, "No space", "ResourceExhaustedError"},
-                 {SNUG_E_FORMAT, "picture", "InvalidArgumentError"},
-                 {SNUG_E_FORMAT, "cannot decode", "InvalidArgumentError"}};
-    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
-        if (known[i].code == code && strstr(text, known[i].word))
-            return known[i].name;
-    return class_of(code);
+/* Pictures are arguments, records are data. */
+static const char *class_by_cause(const snug_error *err) {
+    static const char *const names[] = {
+        [SNUG_CAUSE_MISSING] = "NotFoundError",
+        [SNUG_CAUSE_DENIED] = "PermissionDeniedError",
+        [SNUG_CAUSE_FOLDER] = "FailedPreconditionError",
+        [SNUG_CAUSE_DISK_FULL] = "ResourceExhaustedError",
+        [SNUG_CAUSE_MEDIA] = "InvalidArgumentError",
+        [SNUG_CAUSE_OUT_OF_TRACE] = "InaccessibleTensorError",
+    };
+    const size_t i = (size_t)err->cause;
+    const char *name = i < sizeof names / sizeof *names ? names[i] : NULL;
+    return name ? name : class_of(err->code);
 }
 
 static PyObject *set(const char *name, PyObject *message) {
@@ -59,14 +56,13 @@ PyObject *py_raise(const snug_error *err) {
         PyErr_SetNone(py.peek);
         return NULL;
     }
-    const char *const name = class_by_text(err->code, err->text);
+    const char *const name = class_by_cause(err);
     const bool by_shape = err->code == SNUG_E_INVALID || err->code == SNUG_E_SHAPE;
     const bool traced = by_shape && py.recorder && snug_is_tracing(py.recorder) &&
-                        strcmp(name, "InvalidArgumentError") == 0;
-    const bool by_dtype = strstr(err->text, "they must have one dtype");
-    return set(!traced    ? name
-               : by_dtype ? "_TracedTypeError"
-                          : "_TracedError",
+                        err->cause != SNUG_CAUSE_OUT_OF_TRACE;
+    return set(!traced                           ? name
+               : err->cause == SNUG_CAUSE_DTYPES ? "_TracedTypeError"
+                                                 : "_TracedError",
                PyUnicode_DecodeUTF8(err->text, (Py_ssize_t)strlen(err->text), "replace"));
 }
 

@@ -15,7 +15,7 @@ static void tell_pass(void *ctx, const snug_pass *p) {
     (void)ctx;
     const int now = (int)p->seconds, each = py.pass_seconds;
     const int due = each > 0 && !p->over && now >= py.pass_told + each;
-    const int hidden = py.pass_bars && strcmp(p->what, "cache") == 0;
+    const int hidden = py.pass_bars && p->kind == SNUG_PASS_CACHE;
     if (p->over || due)
         py.pass_told = p->over ? 0 : now;
     if (!due || hidden)

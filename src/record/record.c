@@ -435,9 +435,10 @@ static sn_value use(sn_record_call *c, snug_tensor *t, snug_error *err) {
         if (sn_seat_flush(c->r, t->rec, err) == SNUG_OK)
             return use(c, t, err);
     } else if (t->state == SN_PENDING && !rec->outer) {
-        sn_fail(err, SNUG_E_INVALID,
-                "a tensor of a trace is out of scope and cannot be used here; return it from the "
-                "function that was traced");
+        sn_fail_by(
+            err, SNUG_E_INVALID, SNUG_CAUSE_OUT_OF_TRACE,
+            "a tensor of a trace is out of scope and cannot be used here; return it from the "
+            "function that was traced");
     } else if (sn_recording_leaf(rec, t, &v, err) != SNUG_OK) {
         return SN_NO_VALUE;
     }

@@ -762,7 +762,7 @@ static void replace_main(snug_recorder *r, sn_recording *fresh) {
 
 snug_status sn_flush(snug_recorder *r, snug_error *err) {
     run u = {.r = r, .rec = r->main};
-    snug_error why = {SNUG_OK, ""};
+    snug_error why = {.code = SNUG_OK};
     if (r->running)
         return sn_fail(err, SNUG_E_INVALID,
                        "a value is needed while a plan runs; read it before or after the run");

@@ -9,7 +9,7 @@
 #include <stdio.h>
 
 const char *sn_seconds_print(double seconds, char *text, size_t size) {
-    snprintf(text, size,
+    sn_print(text, size,
              seconds < 0.9995e-3 ? "%.3g us"
              : seconds < 0.9995  ? "%.3g ms"
                                  : "%.3g s",

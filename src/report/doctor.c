@@ -48,7 +48,7 @@ static void fact(facts *f, const char *key, const char *remark, const char *form
     char value[512];
     va_list args;
     va_start(args, format);
-    vsnprintf(value, sizeof value, format, args);
+    sn_print_list(value, sizeof value, format, args);
     va_end(args);
     value[strcspn(value, "\n")] = 0;
     if (f->status == SNUG_OK)
@@ -68,10 +68,9 @@ static void memory_facts(facts *f) {
              ? snug_bytes_print(strtoull(available + 13, NULL, 10) * 1024, printed, sizeof printed)
              : "?");
     const sn_limits l = sn_limits_read(f->io);
-    const bool grouped = strcmp(l.name, "cgroup") == 0;
     snug_bytes_print(l.room_bytes, printed, sizeof printed);
-    fact(f, "cgroup_limit", grouped ? "tighter than the machine's memory" : "", "%s%s",
-         grouped ? printed : "none that binds", grouped ? " left" : "");
+    fact(f, "cgroup_limit", l.in_group ? "tighter than the machine's memory" : "", "%s%s",
+         l.in_group ? printed : "none that binds", l.in_group ? " left" : "");
     fact(f, "may_still_take", "", "%s", l.room_bytes == SIZE_MAX ? "unknown" : printed);
     sn_system_text(f->io, "/proc/sys/vm/overcommit_memory", limit, sizeof limit);
     fact(f, "overcommit", limit[0] == '2' ? "strict: large mappings may be refused" : "", "%s",
@@ -146,7 +145,7 @@ static void open_gpu_facts(facts *f, const sn_gpu_device *g) {
 /* Of the engine's, or in an engine of its own, which gives the GPU back. */
 static void gpu_facts(facts *f, const snug_engine *engine) {
     snug_engine *e = NULL;
-    snug_error err = {SNUG_OK, ""};
+    snug_error err = {.code = SNUG_OK};
     if (sn_engine_gpu(engine)) {
         open_gpu_facts(f, sn_engine_gpu(engine));
         return;

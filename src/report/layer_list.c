@@ -1,5 +1,6 @@
 /* layer_list.c: `snug layers`: the layer classes with their settings and Keras' defaults, as
  * layers.def has them. */
+#include "base/real.h"
 #include "base/say.h"
 #include "nn/config.h"
 
@@ -19,7 +20,7 @@ static const char *setting(const sn_conf_field *f, char *text, size_t size) {
     else if (f->kind == SN_CONF_FLAG)
         snprintf(text, size, "%s=%s", f->key, f->number != 0 ? "true" : "false");
     else
-        snprintf(text, size, is_unset(f) ? "%s" : "%s=%g", f->key, f->number);
+        sn_print(text, size, is_unset(f) ? "%s" : "%s=%g", f->key, f->number);
     return text;
 }
 

@@ -34,7 +34,8 @@ typedef struct {
 typedef struct {
     const char *name;
     size_t bytes;
-    bool inside; /* a part of the row above */
+    bool inside;   /* a part of the row above */
+    bool may_lack; /* most steps have none: then it is not shown */
 } category_row;
 
 enum { N_ROWS = 17, N_BUDGET_ROWS = 4 };
@@ -64,31 +65,28 @@ static int make_rows(const plan_report *r, category_row rows[N_ROWS]) {
     const size_t taken = booked + p->next_batch_bytes + later;
     int n = 0;
     const category_row made[N_ROWS] = {
-        {"weights", p->weights_bytes, false},
-        {"optimizer", p->optimizer_bytes, false},
-        {"arena", p->arena_bytes, false},
-        {"inputs", p->input_bytes, true},
-        {"activations", p->activation_bytes, true},
-        {"gradients", p->gradient_bytes, true},
-        {"workspace", p->workspace_bytes, true},
-        {"outputs", p->output_bytes, true},
-        {"packing gap", p->arena_bytes > live ? p->arena_bytes - live : 0, true},
-        {"graph and plan", p->graph_bytes + p->plan_bytes, false},
-        {"input pipeline", p->pipeline_bytes, false},
+        {"weights", p->weights_bytes, false, false},
+        {"optimizer", p->optimizer_bytes, false, false},
+        {"arena", p->arena_bytes, false, false},
+        {"inputs", p->input_bytes, true, false},
+        {"activations", p->activation_bytes, true, false},
+        {"gradients", p->gradient_bytes, true, false},
+        {"workspace", p->workspace_bytes, true, false},
+        {"outputs", p->output_bytes, true, false},
+        {"packing gap", p->arena_bytes > live ? p->arena_bytes - live : 0, true, false},
+        {"graph and plan", p->graph_bytes + p->plan_bytes, false, false},
+        {"input pipeline", p->pipeline_bytes, false, true},
         {on_gpu ? "buffers" : "sessions, windows, names",
-         p->peak_bytes > known ? p->peak_bytes - known : 0, false},
-        {on_gpu ? "context" : "process", p->process_bytes, false},
+         p->peak_bytes > known ? p->peak_bytes - known : 0, false, false},
+        {on_gpu ? "context" : "process", p->process_bytes, false, false},
         {on_gpu ? "reserve for libraries" : "reserve for the process",
-         p->budget_bytes ? p->reserve_bytes : 0, false},
-        {"next batch", p->next_batch_bytes, false},
-        {"validation, remainder", later, false},
-        {"spare", within(SIZE_MAX, taken, whole), false},
+         p->budget_bytes ? p->reserve_bytes : 0, false, false},
+        {"next batch", p->next_batch_bytes, false, true},
+        {"validation, remainder", later, false, true},
+        {"spare", within(SIZE_MAX, taken, whole), false, false},
     };
-    /* Most steps have no pipeline, no later ones, or none on a GPU. */
     for (int i = 0; i < (p->budget_bytes > 0 ? N_ROWS : N_ROWS - N_BUDGET_ROWS); i++)
-        if (made[i].bytes > 0 || (strcmp(made[i].name, "input pipeline") != 0 &&
-                                  strcmp(made[i].name, "next batch") != 0 &&
-                                  strcmp(made[i].name, "validation, remainder") != 0))
+        if (made[i].bytes > 0 || !made[i].may_lack)
             rows[n++] = made[i];
     return n;
 }
@@ -124,7 +122,7 @@ static const char *print_flops(double flops, char *text, size_t size) {
     size_t u = 0;
     for (; flops >= 1000 && u < 5; u++)
         flops /= 1000;
-    snprintf(text, size,
+    sn_print(text, size,
              flops < 10 && u    ? "%.2f%s"
              : flops < 100 && u ? "%.1f%s"
                                 : "%.0f%s",

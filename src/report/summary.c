@@ -3,6 +3,7 @@
  * A chain of layers has three columns; any other model a fourth, what each layer is connected to.
  * Layers of models within stand in the table themselves. Cells break between words, as Keras' do; a
  * word that is too long is cut. */
+#include "base/real.h"
 #include "base/say.h"
 #include "model/json.h"
 #include "train/model.h"
@@ -48,7 +49,7 @@ static const char *keras_bytes(double bytes, char *text, size_t size) {
     size_t u = 0;
     for (; bytes >= 1024 && u < 4; u++)
         bytes /= 1024;
-    snprintf(text, size, "%.2f %s", bytes, units[u]);
+    sn_print(text, size, "%.2f %s", bytes, units[u]);
     return text;
 }
 

@@ -280,14 +280,15 @@ static snug_status append(csv *c, const char *text, snug_error *err) {
         if (wrote == -ESPIPE) /* a pipe takes what comes next */
             wrote = c->io->pwrite(c->io->ctx, c->fd, text + done, n - done, -1);
         if (wrote <= 0)
-            return sn_fail(err, SNUG_E_IO, "%s: cannot write: %s", c->path,
-                           wrote ? strerror((int)-wrote) : "nothing was taken");
+            return sn_fail_by(err, SNUG_E_IO, sn_file_cause((int)-wrote), "%s: cannot write: %s",
+                              c->path, wrote ? strerror((int)-wrote) : "nothing was taken");
         done += (size_t)wrote;
         c->end += wrote;
     }
     const int status = c->io->sync(c->io->ctx, c->fd);
     return status >= 0 ? SNUG_OK
-                       : sn_fail(err, SNUG_E_IO, "%s: cannot sync: %s", c->path, strerror(-status));
+                       : sn_fail_by(err, SNUG_E_IO, sn_file_cause(-status), "%s: cannot sync: %s",
+                                    c->path, strerror(-status));
 }
 
 static void add_columns(char *line, size_t size, const char *prefix, const snug_progress *p,
@@ -340,7 +341,8 @@ snug_status snug_callback_csv(snug_engine *e, const char *path, snug_callback *o
     if (c->fd < 0) {
         const int error = -c->fd;
         sn_free(e, SN_MEM_OTHER, c, sizeof *c);
-        return sn_fail(err, SNUG_E_IO, "%s: cannot create: %s", path, strerror(error));
+        return sn_fail_by(err, SNUG_E_IO, sn_file_cause(error), "%s: cannot create: %s", path,
+                          strerror(error));
     }
     *out = (snug_callback){.ctx = c, .on_epoch_end = write_line, .destroy = destroy_csv};
     return SNUG_OK;

@@ -93,8 +93,10 @@ snug_status snug_model_load_with(snug_engine *engine, const char *path, const ch
     const snug_status status = compile_loaded(m, &found, instead, err);
     if (status != SNUG_OK) {
         snug_model_destroy(m);
-        return sn_fail_in(err, status, "compile settings of %s (others can be given instead)",
-                          path);
+        (void)sn_fail_in(err, status, "compile settings of %s (others can be given instead)", path);
+        if (err)
+            err->cause = SNUG_CAUSE_NO_SETTINGS;
+        return status;
     }
     *out = m;
     return SNUG_OK;
@@ -312,8 +314,7 @@ int snug_model_target_at(const snug_model *m, size_t i, snug_type *out) {
 /* An operation is called after its function, as in Keras. */
 static const char *class_of(const sn_layer *l) {
     const sn_conf_operation *operation = l->conf;
-    return strcmp(l->cls->class_name, "Operation") == 0 ? operation->function.text
-                                                        : l->cls->class_name;
+    return sn_class_is(l->cls, SN_LAYER_Operation) ? operation->function.text : l->cls->class_name;
 }
 
 void snug_model_layer(const snug_model *m, size_t i, snug_layer_info *out) {

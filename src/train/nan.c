@@ -67,7 +67,7 @@ static snug_status look_at_weights(search *s, snug_model *m, snug_error *err) {
         const int64_t bad = first_bad(&view, &value);
         if (bad < 0)
             continue;
-        snprintf(s->text, sizeof s->text,
+        sn_print(s->text, sizeof s->text,
                  "the weights are bad already: %s has %g at %s; load weights or start anew",
                  sn_state_home(m->state, i)->name, value,
                  print_index(&view.type, bad, at, sizeof at));
@@ -85,7 +85,7 @@ static snug_status fill_and_look(void *ctx, int64_t first, int64_t n, const snug
     if (bad < 0)
         return SNUG_OK;
     const int64_t row = bad / sn_type_span(&dst->type, 1, dst->type.rank);
-    snprintf(w->s->text, sizeof w->s->text, "the data are bad: row %lld of %s has %g",
+    sn_print(w->s->text, sizeof w->s->text, "the data are bad: row %lld of %s has %g",
              (long long)sn_rows_at(w->rows, w->rows->start + first + row), w->name, value);
     return stop(w->s, err);
 }
@@ -100,7 +100,7 @@ static snug_status look_at_node(void *ctx, sn_node id, const snug_view *outs, in
         const int64_t bad = first_bad(&outs[k], &value);
         if (bad < 0)
             continue;
-        snprintf(s->text, sizeof s->text,
+        sn_print(s->text, sizeof s->text,
                  "layer %s, operator %s%s: the first bad value is %g at %s of %s",
                  sn_graph_owner_name(s->graph, node->owner), sn_ops[node->op].name,
                  node->part == SN_PART_FORWARD ? "" : " (backward)", value,

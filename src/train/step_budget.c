@@ -343,7 +343,7 @@ static snug_status least_of_all(snug_model *m, const sn_step_key *keys, size_t n
         sn_budget_floor one = {.budget = 0};
         sn_model_step s;
         sn_share own;
-        snug_error unused = {SNUG_OK, ""};
+        snug_error unused = {.code = SNUG_OK};
         const snug_status st = least_of_step(m, &keys[i], &s, &own, &one, &unused);
         sn_model_step_close(&s);
         SNUG_TRY(st);

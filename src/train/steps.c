@@ -97,7 +97,7 @@ static snug_status parse_either(snug_model *m, sn_model_step *s, snug_error *why
 }
 
 static snug_status parse_plan(snug_model *m, sn_model_step *s, snug_error *err) {
-    snug_error why = {SNUG_OK, ""};
+    snug_error why = {.code = SNUG_OK};
     const snug_status status = parse_either(m, s, &why);
     if (status == SNUG_OK)
         return check_plan(m, s->plan, err);
@@ -257,7 +257,7 @@ snug_status sn_model_step_find(snug_model *m, sn_step_mode mode, int64_t batch, 
 
 /* There was no room even to plan the step: it is planned once more only to say what would do. */
 static snug_status tell_floor(snug_model *m, sn_model_step *s, snug_error *err) {
-    snug_error said = {SNUG_OK, ""};
+    snug_error said = {.code = SNUG_OK};
     sn_gate_tell(m->engine, true);
     const snug_status status = make_step(m, s, &said);
     sn_gate_tell(m->engine, false);
@@ -418,7 +418,7 @@ void sn_model_set_params(const snug_model *m, const sn_model_step *s, uint64_t d
     for (uint32_t i = 0; i < sn_graph_n_params(s->graph); i++) {
         const sn_param p = {i};
         const sn_param_info *info = sn_graph_param_at(s->graph, p);
-        if (info->kind == SN_PARAM_KEY && strncmp(info->name, "dropout/", 8) == 0) {
+        if (info->each_step) {
             /* a layer with a seed of its own draws by it and by how often it drew before */
             const uint64_t key = info->key
                                      ? sn_rng_key((uint64_t)info->key, (uint64_t)m->iterations)

@@ -235,7 +235,7 @@ snug_status sn_stream_restart(sn_stream *s, snug_error *err) {
 /* --- what is known beforehand ----------------------------------------------------------------- */
 /* The batch stage that gives the elements, behind stages that leave their rows as they are. */
 static const snug_dataset *last_batch(const snug_dataset *d, int64_t *size) {
-    while (strcmp(d->kind->name, "prefetch") == 0)
+    while (d->kind->hands_on)
         d = d->before[0];
     return sn_stage_is_batch(d, size) ? d : NULL;
 }
