@@ -33,8 +33,8 @@ static uint32_t n_places(const sn_step *step) {
     return (uint32_t)step->n_in + step->n_out;
 }
 
-static const sn_cpu_device *device_of(const sn_session *s, const sn_step *step) {
-    return &s->executor->devices[s->device_of[step->device]];
+static sn_runner *runner_of(const sn_session *s, const sn_step *step) {
+    return s->runner_of[step->device];
 }
 
 /* --- views ------------------------------------------------------------------------------------ */
@@ -74,11 +74,12 @@ static snug_status make_views(const sn_binder *b, const sn_step *step, bool last
 
 /* --- steps ------------------------------------------------------------------------------------ */
 
-/* Copy queues are lanes of their own; all compute queues are lane 0. */
+/* Copy queues are lanes of their own; all compute queues are lane 0, and so is everything where
+ * steps are handed over. */
 static uint32_t lane_of(const sn_session *s, const sn_step *step) {
-    if (step->queue == SN_QUEUE_COMPUTE)
+    if (step->queue == SN_QUEUE_COMPUTE || s->lead->kind->apart)
         return 0;
-    return 1 + 2 * s->device_of[step->device] + (step->queue == SN_QUEUE_OUT ? 1 : 0);
+    return 1 + 2 * runner_of(s, step)->index + (step->queue == SN_QUEUE_OUT ? 1 : 0);
 }
 
 bool sn_writes_state(const sn_graph *g, const sn_step *step) {
@@ -93,7 +94,7 @@ bool sn_writes_state(const sn_graph *g, const sn_step *step) {
 static snug_status bind_call(sn_session *s, sn_bound *bound, snug_error *err) {
     const sn_step *step = bound->step;
     const sn_node_info *node = sn_graph_node_at(s->plan->graph, step->node);
-    const sn_cpu_device *device = device_of(s, step);
+    const sn_cpu_device *device = &runner_of(s, step)->host;
     uint32_t slots[SN_MAX_PARAMS];
     bound->n_params = sn_param_slots(node->op, &node->attrs, slots);
     SNUG_TRY(sn_session_take(s, bound->n_params, sizeof *slots, &bound->slots, err));
@@ -113,6 +114,7 @@ static snug_status bind_call(sn_session *s, sn_bound *bound, snug_error *err) {
 
 static snug_status bind_step(sn_binder *b, const sn_step *step, sn_bound *bound, snug_error *err) {
     sn_session *s = b->s;
+    bound->runner = (uint8_t)runner_of(s, step)->index;
     bound->lane = lane_of(s, step);
     bound->block = b->block ? b->block_index : SN_NO_BLOCK;
     bound->barrier = b->barrier;
@@ -170,10 +172,8 @@ static snug_status prepare_shape(sn_session *s, const sn_bound *bound, sn_bound_
         desc.in[i] = shape->views[i].type;
     for (int i = 0; i < desc.n_out; i++)
         desc.out[i] = shape->views[desc.n_in + i].type;
-    const snug_status status = s->executor->gpu
-                                   ? sn_gpu_prepare_shape(s, bound, &desc, &shape->prepared, err)
-                                   : sn_kernel_prepare(s->executor->engine, device_of(s, step),
-                                                       &desc, &shape->prepared, err);
+    sn_runner *r = sn_runner_of_step(s, bound);
+    const snug_status status = r->kind->prepare(r, s, bound, &desc, &shape->prepared, err);
     return status == SNUG_OK ? SNUG_OK : sn_fail_at(s->plan->graph, step->node, status, err);
 }
 
@@ -189,10 +189,9 @@ snug_status sn_bind_kernels(sn_session *s, snug_error *err) {
 }
 
 static void release_shape(sn_session *s, const sn_bound *bound, sn_bound_shape *shape) {
-    if (s->executor->gpu)
-        sn_gpu_release(s, bound, shape->prepared);
-    else
-        sn_kernel_release(s->executor->engine, bound->call.op, shape->prepared);
+    sn_runner *r = sn_runner_of_step(s, bound);
+    if (shape->prepared)
+        r->kind->release(r, bound, shape->prepared);
     shape->prepared = NULL;
 }
 
@@ -206,68 +205,38 @@ void sn_bind_release(sn_session *s) {
 
 /* --- pointers --------------------------------------------------------------------------------- */
 
-static uint32_t home_of(const sn_session *s, const sn_place *place) {
-    const sn_graph *g = s->plan->graph;
-    const int32_t var =
-        sn_graph_value_at(g, place->value)->var; /* the checker has seen that it is */
-    return sn_graph_var_at(g, (sn_var){(uint32_t)var})->home;
-}
-
-/* The file in which the place lies, and where there; NULL: it lies in memory. */
-static sn_spill *find_file(const sn_session *s, const sn_place *place, size_t *offset) {
-    *offset = 0;
-    if (s->sources && place->memory == SN_MEM_STATE)
-        return NULL;
-    sn_spill *file = place->memory != SN_MEM_STATE
-                         ? s->executor->files[place->memory]
-                         : sn_state_file(s->executor->state, home_of(s, place), offset);
-    if (place->memory != SN_MEM_STATE && s->plan->memories[place->memory].kind != SN_MEMORY_FILE)
-        file = NULL;
-    *offset += place->offset;
-    return file;
-}
-
-static snug_status locate(sn_session *s, const sn_place *place, unsigned char **out,
-                          snug_error *err) {
-    if (place->memory != SN_MEM_STATE) {
-        *out = (unsigned char *)s->executor->arenas[place->memory].data + place->offset;
-        return SNUG_OK;
+/* Of a copy at most one end lies in a file, of other steps none: so says the checker, and homes are
+ * where the plan has them. */
+static snug_status locate_place(sn_session *s, sn_bound *bound, uint32_t j, snug_error *err) {
+    const sn_place *place = place_at(bound->step, j);
+    const sn_runner *r = sn_runner_of_memory(s, place->memory);
+    const bool is_in = j < bound->step->n_in;
+    sn_spot spot;
+    SNUG_TRY(r->kind->find(r, s, place, &spot, err));
+    bound->base[j] = spot.data;
+    *(is_in ? &bound->from : &bound->to) = (uint8_t)r->index;
+    *(is_in ? &bound->from_host : &bound->to_host) = spot.pinned;
+    if (bound->step->kind != SN_STEP_COPY && (spot.pinned || spot.file))
+        return sn_fail(err, SNUG_E_INTERNAL, "a step of the plan works on bytes that wait outside");
+    if (spot.file) {
+        assert(!bound->file);
+        bound->file = spot.file;
+        bound->file_offset = spot.offset;
+        bound->to_file = j > 0;
     }
-    if (s->sources) { /* known at each run: sn_bind_sources */
-        *out = NULL;
-        return SNUG_OK;
-    }
-    snug_view home;
-    SNUG_TRY(sn_state_view(s->executor->state, home_of(s, place), &home, err));
-    *out = (unsigned char *)home.data + place->offset;
     return SNUG_OK;
 }
 
-/* Of a copy at most one end lies in a file, of other steps none: so says the checker, and homes are
- * where the plan has them. */
 static snug_status locate_step(sn_session *s, sn_bound *bound, snug_error *err) {
     const sn_step *step = bound->step;
-    if (s->executor->gpu)
-        return sn_gpu_locate(s, bound, err);
+    const sn_runner *r = sn_runner_of_step(s, bound);
     bound->file = NULL;
-    for (uint32_t j = 0; j < n_places(step); j++) {
-        const sn_place *place = place_at(step, j);
-        size_t offset;
-        sn_spill *file = find_file(s, place, &offset);
-        bound->base[j] = NULL;
-        if (!file) {
-            SNUG_TRY(locate(s, place, &bound->base[j], err));
-            continue;
-        }
-        assert(step->kind == SN_STEP_COPY && !bound->file);
-        bound->file = file;
-        bound->file_offset = offset;
-        bound->to_file = j > 0;
-    }
+    for (uint32_t j = 0; j < n_places(step); j++)
+        SNUG_TRY(locate_place(s, bound, j, err));
     bound->call.team = s->executor->team;
     if (step->ws_bytes > 0)
         bound->call.workspace =
-            (unsigned char *)s->executor->arenas[step->ws_memory].data + step->ws_offset;
+            (unsigned char *)r->kind->arena(r, step->ws_memory).data + step->ws_offset;
     return SNUG_OK;
 }
 
@@ -329,15 +298,11 @@ snug_status sn_bind_pointers(sn_session *s, snug_error *err) {
         if (s->bound[i].base)
             SNUG_TRY(locate_step(s, &s->bound[i], err));
     for (uint32_t k = 0; k < sn_graph_n_outputs(g); k++) {
-        const sn_place *place = &s->plan->outputs[k];
-        unsigned char *base = NULL;
-        if (!s->executor->gpu)
-            SNUG_TRY(locate(s, place, &base, err));
-        s->outputs[k].data = base;
-        s->outputs[k].type = *sn_graph_type(g, place->value);
-        s->outputs[k].bytes = s->plan->value_bytes[place->value.i];
+        const sn_value v = s->plan->outputs[k].value;
+        s->outputs[k] = (snug_view){.bytes = s->plan->value_bytes[v.i]};
+        s->outputs[k].type = *sn_graph_type(g, v);
     }
-    if (s->executor->gpu)
-        sn_gpu_locate_outputs(s);
+    for (sn_runner *r = sn_runner_next(s, NULL); r; r = sn_runner_next(s, r))
+        SNUG_TRY(r->kind->show(r, s, err));
     return SNUG_OK;
 }

@@ -25,8 +25,9 @@
 typedef struct sn_state sn_state;
 
 SNUG_CHECKED snug_status sn_state_create(snug_engine *e, sn_state **out, snug_error *err);
-/* Where the homes of plans lie; NULL, as after create: on the host. Before the first is added. */
-void sn_state_set_gpu(sn_state *s, sn_gpu_device *gpu);
+/* Where homes lie: with a list of devices on the first one; as after create on the processor. Before
+ * the first home is added, and once. */
+void sn_state_set_device(sn_state *s, const sn_device *d);
 void sn_state_destroy(sn_state *s);
 /* A new home. Its bytes are made, and filled from the recipe, when a plan or a view wants them
  * first. Names are unique. */
@@ -63,6 +64,8 @@ SNUG_CHECKED snug_status sn_state_spill(sn_state *s, uint32_t id, const char *fo
                                         snug_error *err);
 SNUG_CHECKED snug_status sn_state_unspill(sn_state *s, uint32_t id, snug_error *err);
 bool sn_state_is_spilled(const sn_state *s, uint32_t id);
+/* Whether spilled homes lie in a file, and not in pinned memory. */
+bool sn_state_on_disk(const sn_state *s);
 /* The file of a spilled home, and where it begins there; NULL: the home is not spilled, or pinned
  * (on a GPU). */
 sn_spill *sn_state_file(const sn_state *s, uint32_t id, size_t *offset);
@@ -101,8 +104,8 @@ typedef struct {
                    after that, and prepare is called before each use (sn_executor_is_ready) */
 } sn_executor_options;
 
-/* devices (copied) are those the plans name; two descriptions of the host may pose as two devices.
- * o NULL: none set. */
+/* devices (copied) are those the plans name, processors and GPUs in any mixture; two descriptions of
+ * the host may pose as two devices. The homes of variables lie on the first. o NULL: none set. */
 SNUG_CHECKED snug_status sn_executor_create(snug_engine *e, sn_state *state,
                                             const sn_device *const *devices, int n_devices,
                                             const sn_executor_options *o, sn_executor **out,

@@ -16,8 +16,8 @@
 static size_t idle_bytes(const sn_idle *i) {
     const sn_executor *x = (const sn_executor *)i;
     size_t sum = 0;
-    for (uint32_t m = 0; m < SN_MAX_MEMORIES; m++)
-        sum += x->arenas[m].booked_bytes;
+    for (uint32_t k = 0; k < x->n_runners; k++)
+        sum += x->runners[k].kind->idle_bytes(&x->runners[k]);
     return sum;
 }
 
@@ -26,11 +26,11 @@ static void give_idle(sn_idle *i) {
 }
 
 size_t sn_executor_others(const sn_executor *x) {
-    return x->gpu ? 0 : sn_idle_bytes(x->engine, &x->idle);
+    return x->runners[0].kind->others(&x->runners[0]);
 }
 
 bool sn_executor_take_others(const sn_executor *x) {
-    return !x->gpu && sn_idle_give(x->engine, &x->idle);
+    return x->runners[0].kind->take_others(&x->runners[0]);
 }
 
 static void count_users(sn_executor *x, int users) {
@@ -51,27 +51,46 @@ bool sn_executor_is_ready(sn_executor *x) {
     return x->prepared;
 }
 
+static snug_status open_runner(sn_executor *x, const sn_device *device, snug_error *err) {
+    sn_runner *r = &x->runners[x->n_runners];
+    r->kind = sn_runner_class_of(device);
+    r->executor = x;
+    r->index = x->n_runners;
+    snprintf(r->name, sizeof r->name, "%s", device->name);
+    SNUG_TRY(r->kind->open(r, device, err));
+    x->n_runners++;
+    return SNUG_OK;
+}
+
+static size_t bytes_of(int n_devices) {
+    return sizeof(sn_executor) + (size_t)n_devices * sizeof(sn_runner);
+}
+
+static void close_runners(sn_executor *x, int n_devices) {
+    while (x->n_runners > 0) {
+        x->n_runners--;
+        x->runners[x->n_runners].kind->close(&x->runners[x->n_runners]);
+    }
+    sn_free(x->engine, SN_MEM_PLAN, x, bytes_of(n_devices));
+}
+
 snug_status sn_executor_create(snug_engine *e, sn_state *state, const sn_device *const *devices,
                                int n_devices, const sn_executor_options *o, sn_executor **out,
                                snug_error *err) {
     if (n_devices < 1 || n_devices > SN_MAX_DEVICES)
         return sn_fail(err, SNUG_E_INVALID, "%d devices; an executor has 1 to %d", n_devices,
                        SN_MAX_DEVICES);
-    for (int i = 0; n_devices > 1 && i < n_devices; i++)
-        if (sn_gpu_of(devices[i]))
-            return sn_fail(err, SNUG_E_UNSUPPORTED, "an executor with a GPU has no other device");
     void *block;
-    SNUG_TRY(sn_alloc_zero(e, SN_MEM_PLAN, sizeof(sn_executor), &block, err));
+    SNUG_TRY(sn_alloc_zero(e, SN_MEM_PLAN, bytes_of(n_devices), &block, err));
     sn_executor *x = block;
     x->engine = e;
     x->state = state;
-    x->n_devices = (uint32_t)n_devices;
-    x->gpu = sn_gpu_of(devices[0]);
-    if (x->gpu)
-        x->gpu->n_users++;
     for (int i = 0; i < n_devices; i++) {
-        x->devices[i] = x->gpu ? x->gpu->host : *(const sn_cpu_device *)devices[i];
-        snprintf(x->names[i], sizeof x->names[i], "%s", devices[i]->name);
+        const snug_status status = open_runner(x, devices[i], err);
+        if (status != SNUG_OK) {
+            close_runners(x, n_devices);
+            return status;
+        }
     }
     if (o)
         x->options = *o;
@@ -84,7 +103,8 @@ snug_status sn_executor_create(snug_engine *e, sn_state *state, const sn_device 
 }
 
 static void destroy_session(sn_session *s) {
-    sn_gpu_drop_graphs(s);
+    for (sn_runner *r = sn_runner_next(s, NULL); r; r = sn_runner_next(s, r))
+        r->kind->forget(r, s);
     sn_bind_release(s);
     sn_zone_destroy(s->zone);
     sn_free(s->executor->engine, SN_MEM_PLAN, s, sizeof *s);
@@ -96,8 +116,6 @@ void sn_executor_remove(sn_executor *x, sn_session *s) {
         link = &(*link)->next;
     if (*link) {
         *link = s->next;
-        if (x->side.ahead == s)
-            x->side.ahead = NULL;
         destroy_session(s);
     }
 }
@@ -112,30 +130,25 @@ void sn_executor_destroy(sn_executor *x) {
         sn_team_drop(x->engine);
     while (x->first)
         sn_executor_remove(x, x->first);
-    for (uint32_t m = 0; m < SN_MAX_MEMORIES; m++) {
-        sn_block_clear(&x->arenas[m]);
-        sn_spill_destroy(x->files[m]);
-    }
-    if (x->gpu) {
-        sn_gpu_clear(x);
-        x->gpu->n_users--;
-    }
-    sn_free(x->engine, SN_MEM_PLAN, x, sizeof *x);
+    close_runners(x, (int)x->n_runners);
 }
 
 /* --- adding a plan ---------------------------------------------------------------------------- */
 
 static snug_status map_devices(sn_session *s, snug_error *err) {
-    const sn_executor *x = s->executor;
+    sn_executor *x = s->executor;
     for (uint32_t d = 0; d < s->plan->n_devices; d++) {
         uint32_t k = 0;
-        while (k < x->n_devices && strcmp(x->names[k], s->plan->device_names[d]) != 0)
+        while (k < x->n_runners && strcmp(x->runners[k].name, s->plan->device_names[d]) != 0)
             k++;
-        if (k == x->n_devices)
+        if (k == x->n_runners)
             return sn_fail(err, SNUG_E_INVALID,
                            "the plan is for device '%s'; the executor has %u, the first is '%s'",
-                           s->plan->device_names[d], x->n_devices, x->names[0]);
-        s->device_of[d] = k;
+                           s->plan->device_names[d], x->n_runners, x->runners[0].name);
+        s->runner_of[d] = &x->runners[k];
+        s->runners |= 1u << k;
+        if (!s->lead || (!s->lead->kind->apart && x->runners[k].kind->apart))
+            s->lead = &x->runners[k];
     }
     return SNUG_OK;
 }
@@ -182,28 +195,27 @@ static snug_status fill_session(sn_session *s, snug_error *err) {
         s->params[i] = sn_param_default(sn_graph_param_at(g, (sn_param){i}));
     SNUG_TRY(sn_bind_steps(s, err));
     SNUG_TRY(sn_loans_find(s, err));
-    return s->executor->gpu ? sn_gpu_measure(s, err) : SNUG_OK;
+    for (sn_runner *r = sn_runner_next(s, NULL); r; r = sn_runner_next(s, r))
+        SNUG_TRY(r->kind->measure(r, s, err));
+    return SNUG_OK;
 }
 
 /* Whether the session can run with the arenas, files, homes and lanes there are. */
 static bool fits(const sn_session *s) {
-    const sn_executor *x = s->executor;
-    if (x->gpu)
-        return sn_gpu_fits(s) && sn_files_fit(s);
-    for (uint32_t m = SN_MEM_FIRST_ARENA; m < s->plan->n_memories; m++)
-        if (s->plan->memories[m].kind == SN_MEMORY_BYTES &&
-            (!x->arenas[m].data || x->arenas[m].bytes < s->plan->memories[m].bytes))
+    for (const sn_runner *r = sn_runner_next(s, NULL); r; r = sn_runner_next(s, r))
+        if (!r->kind->fits(r, s))
             return false;
     if (!sn_files_fit(s))
         return false;
     for (uint32_t k = 1; k < SN_MAX_LANES; k++)
-        if ((s->lanes >> k & 1u) && !sn_crew_serves(&x->crew, k))
+        if ((s->lanes >> k & 1u) && !sn_crew_serves(&s->executor->crew, k))
             return false;
     return true;
 }
 
 static snug_status make_ready(sn_session *s, snug_error *err) {
-    sn_gpu_drop_graphs(s);
+    for (sn_runner *r = sn_runner_next(s, NULL); r; r = sn_runner_next(s, r))
+        r->kind->moved(r, s);
     SNUG_TRY(sn_bind_kernels(s, err));
     SNUG_TRY(sn_bind_pointers(s, err));
     s->ready = true;
@@ -234,45 +246,24 @@ snug_status sn_executor_add(sn_executor *x, const sn_plan *plan, sn_session **ou
 
 /* --- preparing -------------------------------------------------------------------------------- */
 
-bool sn_executor_largest(const sn_executor *x, uint32_t m, sn_memory_kind kind, size_t *bytes,
-                         const char **name) {
+void sn_executor_make_unready(sn_executor *x) {
+    for (sn_session *s = x->first; s; s = s->next)
+        s->ready = false;
+}
+
+bool sn_runner_largest(const sn_runner *r, uint32_t m, sn_memory_kind kind, size_t *bytes,
+                       const char **name) {
     bool found = false;
     *bytes = 0;
-    for (const sn_session *s = x->first; s; s = s->next) {
+    for (const sn_session *s = r->executor->first; s; s = s->next) {
         const sn_plan_memory *memory = &s->plan->memories[m];
-        if (m >= s->plan->n_memories || memory->kind != kind)
+        if (m >= s->plan->n_memories || memory->kind != kind || sn_runner_of_memory(s, m) != r)
             continue;
         found = true;
         *name = memory->name;
         *bytes = memory->bytes > *bytes ? memory->bytes : *bytes;
     }
     return found;
-}
-
-static snug_status make_arena(sn_executor *x, uint32_t m, snug_error *err) {
-    size_t bytes;
-    const char *name;
-    sn_block *arena = &x->arenas[m];
-    if (!sn_executor_largest(x, m, SN_MEMORY_BYTES, &bytes, &name) ||
-        (arena->data && arena->bytes >= bytes))
-        return SNUG_OK;
-    for (sn_session *s = x->first; s; s = s->next)
-        s->ready = false;
-    sn_block_clear(arena);
-    const sn_block_options options = {.guard = x->options.guard, .populate = true};
-    return sn_block_init(x->engine, SN_MEM_ARENA, name, bytes, &options, arena, err);
-}
-
-/* Of the plan's own variables: a model that only predicts does not pay for an optimizer's slots. */
-static snug_status make_homes(const sn_session *s, snug_error *err) {
-    const sn_graph *g = s->plan->graph;
-    for (uint32_t i = 0; !sn_graph_is_outside(g) && i < sn_graph_n_vars(g); i++) {
-        snug_view home;
-        if (!sn_plan_spills(s->plan, (sn_var){i}))
-            SNUG_TRY(sn_state_view(s->executor->state, sn_graph_var_at(g, (sn_var){i})->home, &home,
-                                   err));
-    }
-    return SNUG_OK;
 }
 
 static snug_status hold_team(sn_executor *x, snug_error *err) {
@@ -284,23 +275,6 @@ static snug_status hold_team(sn_executor *x, snug_error *err) {
     return SNUG_OK;
 }
 
-static snug_status try_host(sn_executor *x, snug_error *err) {
-    for (const sn_session *s = x->first; s; s = s->next)
-        SNUG_TRY(make_homes(s, err));
-    for (uint32_t m = SN_MEM_FIRST_ARENA; m < SN_MAX_MEMORIES; m++)
-        SNUG_TRY(make_arena(x, m, err));
-    return SNUG_OK;
-}
-
-/* Plans count idle arenas of others as free: here they are taken, if need be. */
-static snug_status make_host(sn_executor *x, uint32_t lanes, snug_error *err) {
-    snug_status status = try_host(x, err);
-    if ((status == SNUG_E_BUDGET || status == SNUG_E_MEMORY) && sn_idle_give(x->engine, &x->idle))
-        status = try_host(x, err);
-    SNUG_TRY(status);
-    return sn_crew_start(&x->crew, x->engine, lanes, err);
-}
-
 snug_status sn_executor_prepare(sn_executor *x, snug_error *err) {
     uint32_t lanes = 0;
     x->prepared = false;
@@ -310,10 +284,9 @@ snug_status sn_executor_prepare(sn_executor *x, snug_error *err) {
     }
     SNUG_TRY(sn_files_make(x, err));
     SNUG_TRY(hold_team(x, err));
-    if (x->gpu)
-        SNUG_TRY(sn_gpu_make(x, err));
-    else
-        SNUG_TRY(make_host(x, lanes, err));
+    for (uint32_t k = 0; k < x->n_runners; k++)
+        SNUG_TRY(x->runners[k].kind->make(&x->runners[k], err));
+    SNUG_TRY(sn_crew_start(&x->crew, x->engine, lanes, err));
     for (sn_session *s = x->first; s; s = s->next)
         SNUG_TRY(make_ready(s, err));
     x->prepared = true;
@@ -321,20 +294,16 @@ snug_status sn_executor_prepare(sn_executor *x, snug_error *err) {
 }
 
 void sn_executor_forget(sn_executor *x) {
-    for (sn_session *s = x->first; s; s = s->next)
-        s->ready = false;
+    sn_executor_make_unready(x);
     x->prepared = false;
-    for (uint32_t m = 0; m < SN_MAX_MEMORIES; m++)
-        sn_block_clear(&x->arenas[m]);
-    if (x->gpu)
-        sn_gpu_clear_arenas(x);
+    for (uint32_t k = 0; k < x->n_runners; k++)
+        x->runners[k].kind->drop_arenas(&x->runners[k]);
 }
 
 snug_view sn_executor_arena(const sn_executor *x, uint32_t memory) {
-    const sn_block *b = &x->arenas[memory];
-    const sn_gpu_piece *there = &x->side.arenas[memory];
-    snug_view view = {.data = x->gpu ? there->data : b->data,
-                      .bytes = x->gpu ? there->bytes : b->bytes};
+    snug_view view = {.data = NULL};
+    for (uint32_t k = 0; k < x->n_runners && !view.data; k++)
+        view = x->runners[k].kind->arena(&x->runners[k], memory);
     view.type = (snug_type){.dtype = SNUG_U8, .rank = 1, .dims = {(int64_t)view.bytes}};
     return view;
 }

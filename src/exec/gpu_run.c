@@ -5,7 +5,7 @@
  * 2. Pinned bytes are written by the host only when the device has read what was there: the ring's
  * slots have moments; all else is written between two runs, which end with finish.
  * 3. While capturing nothing waits for the device. */
-#include "exec/inside.h"
+#include "exec/gpu_inside.h"
 
 #include "base/rng.h"
 
@@ -18,47 +18,53 @@
 /* --- order ------------------------------------------------------------------------------------ */
 
 /* Compute waits for the others, and they for it. */
-static snug_status merge(const sn_session *s, snug_error *err) {
-    const sn_gpu_device *d = s->executor->gpu;
+static snug_status merge(const sn_runner *r, const sn_session *s, snug_error *err) {
+    const sn_gpu_device *d = sn_gpu_card(r);
     for (int q = SN_QUEUE_IN; q < SN_N_QUEUES; q++)
-        if (s->gpu.queues >> q & 1u)
+        if (sn_gpu_part_of(r, s)->queues >> q & 1u)
             SNUG_TRY(d->api->order(d->gpu, q, SN_QUEUE_COMPUTE, err));
     return SNUG_OK;
 }
 
-static snug_status fork_queues(const sn_session *s, snug_error *err) {
-    const sn_gpu_device *d = s->executor->gpu;
+static snug_status fork_queues(const sn_runner *r, const sn_session *s, snug_error *err) {
+    const sn_gpu_device *d = sn_gpu_card(r);
     for (int q = SN_QUEUE_IN; q < SN_N_QUEUES; q++)
-        if (s->gpu.queues >> q & 1u)
+        if (sn_gpu_part_of(r, s)->queues >> q & 1u)
             SNUG_TRY(d->api->order(d->gpu, SN_QUEUE_COMPUTE, q, err));
     return SNUG_OK;
 }
 
-snug_status sn_gpu_join(const sn_session *s, snug_error *err) {
-    SNUG_TRY(merge(s, err));
-    return fork_queues(s, err);
-}
-
-snug_status sn_gpu_wait(const sn_session *s, const sn_step *step, snug_error *err) {
-    const sn_gpu_device *d = s->executor->gpu;
+snug_status sn_gpu_wait(sn_runner *r, sn_session *s, const sn_step *step, snug_error *err) {
+    const sn_gpu_device *d = sn_gpu_card(r);
     bool waited[SN_N_QUEUES] = {false};
     for (uint32_t k = 0; k < step->n_waits; k++) {
-        const sn_queue q = s->plan->steps[step->waits[k]].queue;
-        if (q == step->queue || waited[q])
+        const sn_step *of = &s->plan->steps[step->waits[k]];
+        if (s->runner_of[of->device] != r || of->queue == step->queue || waited[of->queue])
             continue;
-        waited[q] = true;
-        SNUG_TRY(d->api->order(d->gpu, (int)q, (int)step->queue, err));
+        waited[of->queue] = true;
+        SNUG_TRY(d->api->order(d->gpu, (int)of->queue, (int)step->queue, err));
     }
     return SNUG_OK;
 }
 
+static snug_status await_queue(const sn_runner *r, sn_queue queue, snug_error *err) {
+    const sn_gpu_device *d = sn_gpu_card(r);
+    SNUG_TRY(d->api->mark(d->gpu, (int)queue, HOST_MOMENT, err));
+    return d->api->await(d->gpu, HOST_MOMENT, err);
+}
+
+snug_status sn_gpu_reach(sn_runner *r, sn_session *s, sn_queue queue, snug_error *err) {
+    (void)s;
+    return await_queue(r, queue, err);
+}
+
 /* --- before and after ------------------------------------------------------------------------- */
 
-static void gather_params(sn_session *s) {
-    sn_scalar *to = s->executor->side.pinned.data;
+static void gather_params(const sn_runner *r, sn_session *s) {
+    sn_scalar *to = sn_gpu_side_of(r)->pinned.data;
     for (uint32_t i = 0; i < s->plan->n_steps; i++) {
         sn_bound *bound = &s->bound[i];
-        if (bound->n_params == 0)
+        if (bound->n_params == 0 || bound->runner != r->index)
             continue;
         sn_param_gather(s->params, sn_graph_n_params(s->plan->graph), bound->slots, bound->n_params,
                         bound->params);
@@ -77,11 +83,12 @@ static int made_of(const sn_recipe *r, snug_dtype dtype) {
 }
 
 /* The numbers of one iteration's rows; what they are made of, or -1. */
-static int gather_recipe(const sn_session *s, const sn_bound *bound, int64_t iteration) {
+static int gather_recipe(const sn_runner *r, const sn_session *s, const sn_bound *bound,
+                         int64_t iteration) {
     const sn_input_binding *input = &s->inputs[bound->step->input];
     const sn_place *place = &bound->step->out[0];
     const int64_t row = place->rows < 0 ? 0 : place->first + iteration * place->rows;
-    sn_scalar *to = (sn_scalar *)s->executor->side.pinned.data + bound->param_at +
+    sn_scalar *to = (sn_scalar *)sn_gpu_side_of(r)->pinned.data + bound->param_at +
                     SN_GPU_NUMBERS * (size_t)iteration;
     sn_recipe recipe;
     uint64_t first;
@@ -95,54 +102,48 @@ static int gather_recipe(const sn_session *s, const sn_bound *bound, int64_t ite
 }
 
 /* A captured run makes, or brings, what it did when it was captured. */
-static void gather_recipes(sn_session *s) {
+static void gather_recipes(const sn_runner *r, sn_session *s) {
     for (uint32_t i = 0; i < s->plan->n_steps; i++) {
         sn_bound *bound = &s->bound[i];
         int made = -1;
-        if (s->plan->steps[i].kind != SN_STEP_FEED)
+        if (s->plan->steps[i].kind != SN_STEP_FEED || bound->runner != r->index)
             continue;
         for (int64_t k = 0; k < sn_gpu_iterations(s, bound); k++)
-            made = gather_recipe(s, bound, k);
+            made = gather_recipe(r, s, bound, k);
         if (made != bound->made) {
-            sn_gpu_drop_graphs(s);
-            s->executor->side.ahead = NULL;
+            sn_gpu_drop_graphs(r, s);
+            sn_gpu_side_of(r)->ahead = NULL;
         }
         bound->made = made;
     }
 }
 
-static snug_status poison(sn_executor *x, snug_error *err) {
-    const sn_gpu_device *d = x->gpu;
-    for (uint32_t m = SN_MEM_FIRST_ARENA; m < SN_MAX_MEMORIES; m++)
-        SNUG_TRY(d->api->fill(d->gpu, SN_QUEUE_COMPUTE, x->side.arenas[m].data, x->options.poison,
-                              x->side.arenas[m].bytes, err));
+static snug_status poison(const sn_runner *r, snug_error *err) {
+    const sn_gpu_device *d = sn_gpu_card(r);
+    for (uint32_t m = SN_MEM_FIRST_ARENA; m < SN_MAX_MEMORIES; m++) {
+        const sn_gpu_piece *arena = &sn_gpu_side_of(r)->arenas[m];
+        SNUG_TRY(d->api->fill(d->gpu, SN_QUEUE_COMPUTE, arena->data, r->executor->options.poison,
+                              arena->bytes, err));
+    }
     return SNUG_OK;
 }
 
-snug_status sn_gpu_begin(sn_session *s, snug_error *err) {
-    sn_executor *x = s->executor;
-    SNUG_TRY(sn_state_settle(x->state, err));
-    sn_gpu_choose_capture(s);
-    gather_params(s);
-    gather_recipes(s);
-    s->gpu.next_slot = 0;
-    return x->options.poison_set && x->options.poison >= 0 ? poison(x, err) : SNUG_OK;
-}
-
-/* What the first part of a run begins with. */
-snug_status sn_gpu_send_params(const sn_session *s, snug_error *err) {
-    const sn_executor *x = s->executor;
-    SNUG_TRY(x->gpu->api->copy(x->gpu->gpu, SN_GPU_TO, SN_QUEUE_COMPUTE, x->side.params,
-                               x->side.pinned.data, s->gpu.sizes.params, err));
-    return fork_queues(s, err);
+snug_status sn_gpu_start(sn_runner *r, sn_session *s, snug_error *err) {
+    const sn_gpu_device *d = sn_gpu_card(r);
+    const sn_gpu_side *side = sn_gpu_side_of(r);
+    SNUG_TRY(d->api->copy(d->gpu, SN_GPU_TO, SN_QUEUE_COMPUTE, side->params, side->pinned.data,
+                          sn_gpu_part_of(r, s)->sizes.params, err));
+    return fork_queues(r, s, err);
 }
 
 /* The row that can have refused its values, where there is one only. */
-static snug_status name_refusal(sn_session *s, snug_status status, snug_error *err) {
+static snug_status name_refusal(const sn_runner *r, sn_session *s, snug_status status,
+                                snug_error *err) {
     uint32_t n = 0, found = 0;
     for (uint32_t i = 0; i < s->plan->n_steps; i++) {
         const sn_bound *bound = &s->bound[i];
-        if (bound->step->kind != SN_STEP_RUN || sn_ops[bound->call.op].effect != SN_MAYFAIL)
+        if (bound->step->kind != SN_STEP_RUN || bound->runner != r->index ||
+            sn_ops[bound->call.op].effect != SN_MAYFAIL)
             continue;
         n++;
         found = i;
@@ -155,32 +156,48 @@ static snug_status name_refusal(sn_session *s, snug_status status, snug_error *e
                : status;
 }
 
-static snug_status wait_for_all(sn_session *s, snug_error *err) {
-    const sn_gpu_device *d = s->executor->gpu;
+static snug_status wait_for_all(const sn_runner *r, sn_session *s, snug_error *err) {
+    const sn_gpu_device *d = sn_gpu_card(r);
     const snug_status status = d->api->finish(d->gpu, err);
-    return status == SNUG_OK ? SNUG_OK : name_refusal(s, status, err);
+    return status == SNUG_OK ? SNUG_OK : name_refusal(r, s, status, err);
 }
 
-snug_status sn_gpu_finish(sn_session *s, snug_error *err) {
-    void (*meanwhile)(void *ctx) = s->gpu.meanwhile;
-    s->gpu.meanwhile = NULL;
+static snug_status finish(const sn_runner *r, sn_session *s, snug_error *err) {
+    void (*meanwhile)(void *ctx) = s->meanwhile;
+    s->meanwhile = NULL;
     if (meanwhile)
-        meanwhile(s->gpu.meanwhile_ctx);
-    return wait_for_all(s, err);
+        meanwhile(s->meanwhile_ctx);
+    return wait_for_all(r, s, err);
 }
 
-static snug_status fetch_outputs(const sn_session *s, snug_error *err) {
-    const sn_gpu_device *d = s->executor->gpu;
+/* Others may have no queues that could wait for these. */
+snug_status sn_gpu_join(sn_runner *r, sn_session *s, snug_error *err) {
+    if (!sn_gpu_is_alone(r, s))
+        return wait_for_all(r, s, err);
+    SNUG_TRY(merge(r, s, err));
+    return fork_queues(r, s, err);
+}
+
+static snug_status fetch_outputs(const sn_runner *r, const sn_session *s, snug_error *err) {
+    const sn_gpu_device *d = sn_gpu_card(r);
+    const sn_gpu_part *part = sn_gpu_part_of(r, s);
     for (uint32_t k = 0; !s->sources && k < sn_graph_n_outputs(s->plan->graph); k++)
-        SNUG_TRY(d->api->copy(d->gpu, SN_GPU_FROM, SN_QUEUE_COMPUTE, s->outputs[k].data,
-                              s->gpu.output_at[k], s->outputs[k].bytes, err));
+        if (part->output_at[k])
+            SNUG_TRY(d->api->copy(d->gpu, SN_GPU_FROM, SN_QUEUE_COMPUTE, s->outputs[k].data,
+                                  part->output_at[k], s->outputs[k].bytes, err));
     return SNUG_OK;
 }
 
-snug_status sn_gpu_end(sn_session *s, snug_error *err) {
-    SNUG_TRY(merge(s, err));
-    SNUG_TRY(fetch_outputs(s, err));
-    return s->gpu.capturing ? SNUG_OK : sn_gpu_finish(s, err);
+snug_status sn_gpu_end(sn_runner *r, sn_session *s, snug_error *err) {
+    SNUG_TRY(merge(r, s, err));
+    SNUG_TRY(fetch_outputs(r, s, err));
+    return s->capturing ? SNUG_OK : finish(r, s, err);
+}
+
+void sn_gpu_give_up(sn_runner *r, sn_session *s) {
+    s->meanwhile = NULL;
+    if (!s->capturing && finish(r, s, NULL) != SNUG_OK)
+        return; /* the first error counts */
 }
 
 /* --- rows ------------------------------------------------------------------------------------- */
@@ -201,13 +218,13 @@ static unsigned char *lay_out(const sn_call *call, unsigned char *at, snug_view 
     return at;
 }
 
-static snug_status run_on_host(const sn_session *s, const sn_bound *bound, const sn_call *call,
+static snug_status run_on_host(const sn_runner *r, const sn_bound *bound, const sn_call *call,
                                snug_error *err) {
-    const sn_gpu_device *d = s->executor->gpu;
+    const sn_gpu_device *d = sn_gpu_card(r);
     const int queue = (int)bound->step->queue;
     snug_view views[SN_MAX_IN + SN_MAX_OUT];
     sn_call here = *call;
-    here.workspace = lay_out(call, sn_gpu_pinned_scratch(s->executor), views);
+    here.workspace = lay_out(call, sn_gpu_pinned_scratch(r), views);
     here.in = views;
     here.out = views + call->n_in;
     for (int j = 0; j < call->n_in + (call->accumulate ? call->n_out : 0); j++) {
@@ -215,8 +232,7 @@ static snug_status run_on_host(const sn_session *s, const sn_bound *bound, const
         SNUG_TRY(
             d->api->copy(d->gpu, SN_GPU_FROM, queue, views[j].data, from->data, from->bytes, err));
     }
-    SNUG_TRY(d->api->mark(d->gpu, queue, HOST_MOMENT, err));
-    SNUG_TRY(d->api->await(d->gpu, HOST_MOMENT, err));
+    SNUG_TRY(await_queue(r, bound->step->queue, err));
     SNUG_TRY(bound->kernel(&here, err));
     for (int k = 0; k < call->n_out; k++)
         SNUG_TRY(d->api->copy(d->gpu, SN_GPU_TO, queue, call->out[k].data, here.out[k].data,
@@ -224,97 +240,156 @@ static snug_status run_on_host(const sn_session *s, const sn_bound *bound, const
     return SNUG_OK;
 }
 
-snug_status sn_gpu_call(sn_session *s, const sn_bound *bound, const sn_call *call,
+snug_status sn_gpu_call(sn_runner *r, sn_session *s, const sn_bound *bound, const sn_call *call,
                         snug_error *err) {
-    const sn_gpu_device *d = s->executor->gpu;
+    const sn_gpu_device *d = sn_gpu_card(r);
     sn_call there = *call;
+    (void)s;
     if (bound->on_host)
-        return run_on_host(s, bound, call, err);
-    there.param = (const sn_scalar *)s->executor->side.params + bound->param_at;
+        return run_on_host(r, bound, call, err);
+    there.param = (const sn_scalar *)sn_gpu_side_of(r)->params + bound->param_at;
     return d->api->run(d->gpu, (int)bound->step->queue, &there, err);
 }
 
 /* --- feeds and copies ------------------------------------------------------------------------- */
 
-unsigned char *sn_gpu_slot(const sn_session *s, const sn_bound *bound, int64_t iteration) {
-    return sn_gpu_pinned_stage(s->executor) + bound->stage_at +
+static unsigned char *slot_of(const sn_runner *r, const sn_bound *bound, int64_t iteration) {
+    return sn_gpu_pinned_stage(r) + bound->stage_at +
            (size_t)iteration * sn_gpu_units(bound->whole.views[0].bytes);
 }
 
-bool sn_gpu_is_ahead(const sn_session *s) {
-    return s->gpu.wants_next && s->executor->side.feeds.bytes / 2 >= s->gpu.staged_bytes;
+bool sn_gpu_takes_next(const sn_runner *r, const sn_session *s) {
+    const sn_gpu_part *part = sn_gpu_part_of(r, s);
+    return sn_gpu_is_alone(r, s) && part->whole && part->staged_bytes > 0;
 }
 
-bool sn_gpu_has_next(const sn_session *s) {
-    return s->gpu.uses_next && sn_gpu_is_ahead(s) && sn_session_has_next(s);
+/* Whether feeds lie on the device before a run begins, so that those of the next can come
+ * meanwhile. */
+static bool is_ahead(const sn_runner *r, const sn_session *s) {
+    return s->wants_next &&
+           sn_gpu_side_of(r)->feeds.bytes / 2 >= sn_gpu_part_of(r, s)->staged_bytes;
 }
 
-static unsigned char *feeds_at(const sn_session *s, bool next) {
-    const sn_gpu_piece *feeds = &s->executor->side.feeds;
+bool sn_gpu_has_next(const sn_runner *r, const sn_session *s) {
+    return sn_gpu_side_of(r)->ahead == s && sn_gpu_side_of(r)->ahead_ctx == s->next_ctx;
+}
+
+static unsigned char *feeds_at(const sn_runner *r, bool next) {
+    const sn_gpu_piece *feeds = &sn_gpu_side_of(r)->feeds;
     return (unsigned char *)feeds->data + (next ? feeds->bytes / 2 : 0);
 }
 
-snug_status sn_gpu_feed_whole(const sn_session *s, const sn_bound *bound, int64_t iteration,
-                              const snug_view *to, snug_error *err) {
-    const sn_gpu_device *d = s->executor->gpu;
-    const bool there = sn_gpu_is_ahead(s);
-    const unsigned char *slot = sn_gpu_slot(s, bound, iteration);
+/* The rows of one FEED out of what was staged whole. */
+static snug_status feed_whole(const sn_runner *r, const sn_session *s, const sn_bound *bound,
+                              int64_t iteration, const snug_view *to, snug_error *err) {
+    const sn_gpu_device *d = sn_gpu_card(r);
+    const bool there = is_ahead(r, s);
+    const unsigned char *slot = slot_of(r, bound, iteration);
     if (there)
-        slot = feeds_at(s, false) + (slot - sn_gpu_pinned_stage(s->executor));
+        slot = feeds_at(r, false) + (slot - sn_gpu_pinned_stage(r));
     return d->api->copy(d->gpu, there ? SN_GPU_WITHIN : SN_GPU_TO, (int)bound->step->queue,
                         to->data, slot, to->bytes, err);
 }
 
-/* From then on the next run's may come: to the other half, behind what is enqueued here. */
-snug_status sn_gpu_bring(const sn_session *s, bool came, snug_error *err) {
-    const sn_gpu_device *d = s->executor->gpu;
-    if (!sn_gpu_is_ahead(s))
+/* What was staged for this run (came: has come already) is where its FEEDs read it. From then on
+ * the next run's may come: to the other half, behind what is enqueued here. */
+static snug_status bring(const sn_runner *r, const sn_session *s, bool came, snug_error *err) {
+    const sn_gpu_device *d = sn_gpu_card(r);
+    if (!is_ahead(r, s))
         return SNUG_OK;
-    SNUG_TRY(d->api->copy(
-        d->gpu, came ? SN_GPU_WITHIN : SN_GPU_TO, SN_QUEUE_COMPUTE, feeds_at(s, false),
-        came ? feeds_at(s, true) : sn_gpu_pinned_stage(s->executor), s->gpu.staged_bytes, err));
+    SNUG_TRY(d->api->copy(d->gpu, came ? SN_GPU_WITHIN : SN_GPU_TO, SN_QUEUE_COMPUTE,
+                          feeds_at(r, false), came ? feeds_at(r, true) : sn_gpu_pinned_stage(r),
+                          sn_gpu_part_of(r, s)->staged_bytes, err));
     SNUG_TRY(d->api->mark(d->gpu, SN_QUEUE_COMPUTE, STAGE_MOMENT, err));
     return d->api->order(d->gpu, SN_QUEUE_COMPUTE, SN_QUEUE_IN, err);
 }
 
-snug_status sn_gpu_await_stage(const sn_session *s, snug_error *err) {
-    const sn_gpu_device *d = s->executor->gpu;
+/* Before the pinned bytes are filled for the next run; and when they are. */
+static snug_status await_stage(const sn_runner *r, snug_error *err) {
+    const sn_gpu_device *d = sn_gpu_card(r);
     return d->api->await(d->gpu, STAGE_MOMENT, err);
 }
 
-snug_status sn_gpu_send_next(sn_session *s, snug_error *err) {
-    const sn_gpu_device *d = s->executor->gpu;
-    SNUG_TRY(d->api->copy(d->gpu, SN_GPU_TO, SN_QUEUE_IN, feeds_at(s, true),
-                          sn_gpu_pinned_stage(s->executor), s->gpu.staged_bytes, err));
-    s->executor->side.ahead = s;
-    s->executor->side.ahead_ctx = s->gpu.next_ctx;
+static snug_status send_next(const sn_runner *r, sn_session *s, snug_error *err) {
+    const sn_gpu_device *d = sn_gpu_card(r);
+    SNUG_TRY(d->api->copy(d->gpu, SN_GPU_TO, SN_QUEUE_IN, feeds_at(r, true), sn_gpu_pinned_stage(r),
+                          sn_gpu_part_of(r, s)->staged_bytes, err));
+    sn_gpu_side_of(r)->ahead = s;
+    sn_gpu_side_of(r)->ahead_ctx = s->next_ctx;
     return SNUG_OK;
 }
 
-snug_status sn_gpu_make_rows(const sn_session *s, const sn_bound *bound, int64_t iteration,
+/* Those that come from the host, before anything is enqueued. */
+static snug_status stage_rows(sn_runner *r, sn_session *s, const sn_bound *bound, int64_t iteration,
+                              int64_t first_row, const snug_view *to, snug_error *err) {
+    snug_view view = *to;
+    if (bound->made >= 0)
+        return SNUG_OK;
+    view.data = slot_of(r, bound, iteration);
+    return sn_fill_rows(s, bound->step->input, first_row, &view, err);
+}
+
+/* A meanwhile: the feeds of the next run. Where they do not come now, that run fetches them itself,
+ * and says what was wrong with them. */
+static void bring_next(void *ctx) {
+    sn_session *s = ctx;
+    sn_runner *r = s->lead;
+    if (await_stage(r, NULL) != SNUG_OK || !s->bind_next(s->next_ctx) ||
+        sn_run_feeds(r, s, stage_rows, NULL) != SNUG_OK || send_next(r, s, NULL) != SNUG_OK)
+        sn_gpu_side_of(r)->ahead = NULL;
+}
+
+/* The feeds of this run, and what is to be done about the next one's. */
+static snug_status bring_feeds(sn_runner *r, sn_session *s, snug_error *err) {
+    const bool came = s->uses_next && is_ahead(r, s) && sn_gpu_has_next(r, s);
+    sn_gpu_side_of(r)->ahead = NULL;
+    if (!came)
+        SNUG_TRY(sn_run_feeds(r, s, stage_rows, err));
+    if (s->wants_next)
+        sn_session_set_meanwhile(s, s->bind_next && is_ahead(r, s) ? bring_next : NULL, s);
+    return bring(r, s, came, err);
+}
+
+snug_status sn_gpu_begin(sn_runner *r, sn_session *s, snug_error *err) {
+    const sn_executor_options *o = &r->executor->options;
+    sn_gpu_part *part = sn_gpu_part_of(r, s);
+    if (sn_runner_of_memory(s, SN_MEM_STATE) == r)
+        SNUG_TRY(sn_state_settle(r->executor->state, err));
+    sn_gpu_choose_capture(r, s);
+    gather_params(r, s);
+    gather_recipes(r, s);
+    part->next_slot = 0;
+    if (o->poison_set && o->poison >= 0)
+        SNUG_TRY(poison(r, err));
+    return part->whole ? bring_feeds(r, s, err) : SNUG_OK;
+}
+
+static snug_status make_rows(const sn_runner *r, const sn_bound *bound, int64_t iteration,
                              const snug_view *to, snug_error *err) {
-    const sn_gpu_device *d = s->executor->gpu;
-    const sn_scalar *numbers = (const sn_scalar *)s->executor->side.params + bound->param_at +
+    const sn_gpu_device *d = sn_gpu_card(r);
+    const sn_scalar *numbers = (const sn_scalar *)sn_gpu_side_of(r)->params + bound->param_at +
                                SN_GPU_NUMBERS * (size_t)iteration;
     return d->api->make(d->gpu, (int)bound->step->queue, bound->made, numbers, to, err);
 }
 
-snug_status sn_gpu_feed_ring(sn_session *s, const sn_input_binding *input, int64_t first_row,
-                             const snug_view *to, snug_error *err) {
-    const sn_gpu_device *d = s->executor->gpu;
+/* Rows that the ring brings, piece by piece. */
+static snug_status feed_ring(const sn_runner *r, sn_session *s, const sn_bound *bound,
+                             int64_t first_row, const snug_view *to, snug_error *err) {
+    const sn_gpu_device *d = sn_gpu_card(r);
+    sn_gpu_part *part = sn_gpu_part_of(r, s);
     const int64_t rows = to->type.rank > 0 ? to->type.dims[0] : 1;
     const size_t row_bytes = rows > 0 ? to->bytes / (size_t)rows : 1;
-    const int64_t step = row_bytes > 0 ? (int64_t)(s->gpu.piece_bytes / row_bytes) : rows;
+    const int64_t step = row_bytes > 0 ? (int64_t)(part->piece_bytes / row_bytes) : rows;
     for (int64_t at = 0; at < rows; at += step) {
         const int64_t n = rows - at < step ? rows - at : step;
-        const uint32_t slot = s->gpu.next_slot++ % SN_GPU_RING;
+        const uint32_t slot = part->next_slot++ % SN_GPU_RING;
         snug_view piece = *to;
-        piece.data = sn_gpu_pinned_stage(s->executor) + slot * s->gpu.piece_bytes;
+        piece.data = sn_gpu_pinned_stage(r) + slot * part->piece_bytes;
         piece.bytes = (size_t)n * row_bytes;
         if (piece.type.rank > 0)
             piece.type.dims[0] = n;
         SNUG_TRY(d->api->await(d->gpu, (int)slot, err));
-        SNUG_TRY(input->fill(input->ctx, first_row + at, n, &piece, err));
+        SNUG_TRY(sn_fill_rows(s, bound->step->input, first_row + at, &piece, err));
         SNUG_TRY(d->api->copy(d->gpu, SN_GPU_TO, SN_QUEUE_COMPUTE,
                               (unsigned char *)to->data + (size_t)at * row_bytes, piece.data,
                               piece.bytes, err));
@@ -323,70 +398,122 @@ snug_status sn_gpu_feed_ring(sn_session *s, const sn_input_binding *input, int64
     return SNUG_OK;
 }
 
-snug_status sn_gpu_copy_step(sn_session *s, const sn_bound *bound, const sn_bound_shape *shape,
-                             snug_error *err) {
-    const sn_gpu_device *d = s->executor->gpu;
+/* The device makes it, or what was staged goes over, or the ring brings it. */
+snug_status sn_gpu_feed(sn_runner *r, sn_session *s, const sn_bound *bound, int64_t iteration,
+                        int64_t first_row, const snug_view *to, snug_error *err) {
+    if (bound->made >= 0)
+        return make_rows(r, bound, iteration, to, err);
+    if (sn_gpu_part_of(r, s)->whole)
+        return feed_whole(r, s, bound, iteration, to, err);
+    return feed_ring(r, s, bound, first_row, to, err);
+}
+
+snug_status sn_gpu_copy_step(sn_runner *r, sn_session *s, const sn_bound *bound, int64_t iteration,
+                             const sn_bound_shape *shape, snug_error *err) {
+    const sn_gpu_device *d = sn_gpu_card(r);
     const snug_view *from = &shape->views[0], *to = &shape->views[1];
     const sn_gpu_copy kind = bound->from_host ? SN_GPU_TO
                              : bound->to_host ? SN_GPU_FROM
                                               : SN_GPU_WITHIN;
+    (void)s, (void)iteration;
     return from->data == to->data ? SNUG_OK
                                   : d->api->copy(d->gpu, kind, (int)bound->step->queue, to->data,
                                                  from->data, from->bytes, err);
 }
 
+snug_status sn_gpu_fetch(sn_runner *r, sn_queue queue, void *to, const void *from, size_t bytes,
+                         snug_error *err) {
+    const sn_gpu_device *d = sn_gpu_card(r);
+    SNUG_TRY(d->api->copy(d->gpu, SN_GPU_FROM, (int)queue, to, from, bytes, err));
+    return await_queue(r, queue, err);
+}
+
+snug_status sn_gpu_store(sn_runner *r, sn_queue queue, void *to, const void *from, size_t bytes,
+                         snug_error *err) {
+    const sn_gpu_device *d = sn_gpu_card(r);
+    SNUG_TRY(d->api->copy(d->gpu, SN_GPU_TO, (int)queue, to, from, bytes, err));
+    return await_queue(r, queue, err);
+}
+
 /* --- captured runs ---------------------------------------------------------------------------- */
 
 /* Asked after a first run: by then libraries have loaded what they need. */
-bool sn_gpu_may_capture(sn_session *s) {
-    if (!s->gpu.whole || s->gpu.has_host_rows || s->gpu.never || s->gpu.now->n_runs < CAPTURE_RUN)
+static bool may_capture(const sn_runner *r, sn_session *s) {
+    sn_gpu_part *part = sn_gpu_part_of(r, s);
+    if (!sn_gpu_is_alone(r, s) || !part->whole || part->has_host_rows || part->never ||
+        part->now->n_runs < CAPTURE_RUN)
         return false;
-    s->gpu.never = s->executor->gpu->one_by_one || sn_gpu_kernels(s->plan) == 0;
-    return !s->gpu.never && sn_gpu_has_capture_room(s->executor->gpu, s->plan);
+    part->never = sn_gpu_card(r)->one_by_one || sn_gpu_kernels(s->plan) == 0;
+    return !part->never && sn_gpu_has_capture_room(sn_gpu_card(r), s->plan);
 }
 
-snug_status sn_gpu_capture(sn_session *s, snug_error *err) {
-    const sn_gpu_device *d = s->executor->gpu;
+static snug_status open_capture(const sn_runner *r, sn_session *s, snug_error *err) {
+    const sn_gpu_device *d = sn_gpu_card(r);
     SNUG_TRY(d->api->capture(d->gpu, err));
-    s->gpu.capturing = true;
+    s->capturing = true;
     return SNUG_OK;
 }
 
-snug_status sn_gpu_captured(sn_session *s, bool ok, snug_error *err) {
-    const sn_gpu_device *d = s->executor->gpu;
-    const bool open = s->gpu.capturing;
-    s->gpu.capturing = false;
-    const size_t room = open ? sn_gpu_capture_room(s->executor->gpu, s->plan) : 0;
+/* ok: all steps were given; else what was captured is dropped. */
+static snug_status close_capture(const sn_runner *r, sn_session *s, bool ok, snug_error *err) {
+    sn_gpu_device *d = sn_gpu_card(r);
+    sn_gpu_part *part = sn_gpu_part_of(r, s);
+    const bool open = s->capturing;
+    s->capturing = false;
+    const size_t room = open ? sn_gpu_capture_room(d, s->plan) : 0;
     const snug_status status =
-        open ? d->api->captured(d->gpu, room, &s->gpu.now->graph, err) : SNUG_OK;
+        open ? d->api->captured(d->gpu, room, &part->now->graph, err) : SNUG_OK;
     if (!ok || status != SNUG_OK) {
-        sn_gpu_drop_graphs(s);
-        s->gpu.never = true;
+        sn_gpu_drop_graphs(r, s);
+        part->never = true;
     } else if (open) {
-        sn_gpu_note_capture(s->executor->gpu);
+        sn_gpu_note_capture(d);
     }
-    s->executor->gpu->has_guard = s->executor->gpu->has_guard || s->gpu.now->guarded;
+    d->has_guard = d->has_guard || part->now->guarded;
     return status;
 }
 
-snug_status sn_gpu_before_writes(sn_session *s, snug_error *err) {
-    const sn_gpu_device *d = s->executor->gpu;
-    if (!s->gpu.checks)
+/* Enqueues everything into a capture. Where that cannot be, the run goes on without. */
+static void capture(const sn_runner *r, sn_session *s) {
+    const bool ok = open_capture(r, s, NULL) == SNUG_OK && sn_run_alone(s, NULL) == SNUG_OK;
+    if (close_capture(r, s, ok, NULL) != SNUG_OK || !ok)
+        s->status = SNUG_OK;
+    s->wrote_state = false;
+}
+
+/* In a captured run the device sees to that itself. */
+snug_status sn_gpu_before_writes(sn_runner *r, sn_session *s, snug_error *err) {
+    const sn_gpu_device *d = sn_gpu_card(r);
+    sn_gpu_part *part = sn_gpu_part_of(r, s);
+    if (!part->checks)
         return SNUG_OK;
-    if (!s->gpu.capturing)
-        return wait_for_all(s, err);
-    SNUG_TRY(merge(s, err));
+    if (!s->capturing)
+        return wait_for_all(r, s, err);
+    SNUG_TRY(merge(r, s, err));
     SNUG_TRY(d->api->guard(d->gpu, err));
-    s->gpu.now->guarded = true;
-    return fork_queues(s, err);
+    part->now->guarded = true;
+    return fork_queues(r, s, err);
 }
 
-snug_status sn_gpu_replay(sn_session *s, bool *wrote, snug_error *err) {
-    const sn_gpu_device *d = s->executor->gpu;
-    SNUG_TRY(d->api->replay(d->gpu, s->gpu.now->graph, err));
-    *wrote = s->gpu.writes;
-    const snug_status status = sn_gpu_finish(s, err);
-    if ((status == SNUG_E_NUMERIC || status == SNUG_E_DATA) && s->gpu.now->guarded)
-        *wrote = s->gpu.writes && d->api->passed(d->gpu);
+/* Enqueues the captured run and waits; wrote_state: whether state may have been written. */
+static snug_status replay(const sn_runner *r, sn_session *s, snug_error *err) {
+    const sn_gpu_device *d = sn_gpu_card(r);
+    const sn_gpu_part *part = sn_gpu_part_of(r, s);
+    if (s->interrupt && s->interrupt(s->interrupt_ctx))
+        return sn_fail(err, SNUG_E_INTERRUPTED,
+                       "stopped by the caller before the step changed anything");
+    SNUG_TRY(d->api->replay(d->gpu, part->now->graph, err));
+    s->wrote_state = part->writes;
+    const snug_status status = finish(r, s, err);
+    if ((status == SNUG_E_NUMERIC || status == SNUG_E_DATA) && part->now->guarded)
+        s->wrote_state = part->writes && d->api->passed(d->gpu);
     return status;
+}
+
+snug_status sn_gpu_drive(sn_runner *r, sn_session *s, snug_error *err) {
+    sn_gpu_part *part = sn_gpu_part_of(r, s);
+    if (!part->now->graph && may_capture(r, s))
+        capture(r, s);
+    part->now->n_runs++;
+    return part->now->graph ? replay(r, s, err) : sn_run_alone(s, err);
 }

@@ -17,7 +17,7 @@
 #ifndef SN_EXEC_INSIDE_H
 #define SN_EXEC_INSIDE_H
 
-#include "exec/exec.h"
+#include "exec/runner_class.h"
 #include "memory/idle.h"
 #include "memory/thread.h"
 
@@ -27,12 +27,12 @@
 #define SN_MAX_LANES (1 + 2 * SN_MAX_DEVICES)
 
 /* A step at one height: the slice's, or the shorter last slice's. */
-typedef struct {
+typedef struct sn_bound_shape {
     snug_view *views; /* inputs, then outputs */
     void *prepared;
 } sn_bound_shape;
 
-typedef struct {
+typedef struct sn_bound {
     const sn_step *step;
     unsigned char **base; /* of inputs, then outputs: where iteration 0 lies; NULL: in a file */
     sn_kernel kernel;     /* RUN */
@@ -45,12 +45,14 @@ typedef struct {
     sn_spill *file;             /* COPY: of the one end that lies in a file, whose base is NULL */
     size_t file_offset;
     bool to_file;
-    /* on a GPU */
-    bool on_host;            /* the row has no kernel there */
     bool from_host, to_host; /* COPY: that end is pinned memory */
-    size_t param_at;         /* of its parameters among the session's */
-    size_t stage_at;         /* FEED staged whole: of iteration 0; the others follow */
-    int made;                /* FEED: sn_gpu_made of what the device makes itself, or -1 */
+    uint8_t runner;          /* the step's device, by the executor's numbering */
+    uint8_t from, to;        /* COPY: on whose devices the ends lie */
+    /* of a runner that is apart */
+    bool on_host;    /* the row has no kernel there */
+    size_t param_at; /* of its parameters among the session's */
+    size_t stage_at; /* FEED staged whole: of iteration 0; the others follow */
+    int made;        /* FEED: what the device makes itself of a recipe, or -1 */
     bool writes_state;
     bool lent; /* FEED: in this run the rows are read where the caller has them */
     uint32_t lane;
@@ -88,49 +90,6 @@ typedef struct sn_fixup {
     size_t offset;
 } sn_fixup;
 
-/* Bytes of the buffers that a run on a GPU needs, each a multiple of 256. */
-typedef struct {
-    size_t params;  /* on the device, and pinned to fill them */
-    size_t outputs; /* pinned: what the caller reads */
-    size_t stage;   /* pinned: feeds on their way */
-    size_t scratch; /* pinned: operands of rows that run on the host */
-} sn_gpu_sizes;
-
-/* A run that was captured, or may be when it comes again. Addresses are part of it: of a graph with
- * inputs and outputs outside, where those were. */
-typedef struct {
-    void **sources; /* those that steps touch */
-    uint32_t n_runs;
-    sn_gpu_graph *graph; /* NULL: not captured */
-    bool guarded;        /* from the first state write on, it runs where nothing was refused */
-} sn_gpu_captured_run;
-
-/* Results that a program still holds lie elsewhere than the next ones: addresses take turns. */
-#define SN_GPU_CAPTURES 4
-
-/* What a session has for a GPU. */
-typedef struct {
-    sn_gpu_sizes sizes;
-    bool whole;         /* all feeds of a run are staged before it begins */
-    size_t piece_bytes; /* else: of one slot of the ring */
-    uint32_t next_slot;
-    uint32_t queues; /* bit set of queues with steps */
-    bool has_host_rows;
-    bool checks, writes;       /* a row may refuse values; writes state */
-    unsigned char **output_at; /* on the device, one per output */
-    bool capturing, never;     /* never: it could not be captured */
-    sn_gpu_captured_run captures[SN_GPU_CAPTURES];
-    sn_gpu_captured_run *now; /* of the run under way */
-    uint32_t next_capture;
-    void (*meanwhile)(void *ctx); /* of the next run; NULL: none, or done */
-    void *meanwhile_ctx;
-    size_t staged_bytes; /* of feeds that are staged whole */
-    bool wants_next;     /* feeds of the next run shall come while one is under way */
-    bool uses_next;      /* this run's inputs are those that came so */
-    bool (*next)(void *ctx);
-    void *next_ctx;
-} sn_gpu_part;
-
 struct sn_session {
     sn_executor *executor;
     const sn_plan *plan;
@@ -147,15 +106,24 @@ struct sn_session {
     size_t n_fixups;
     struct sn_fixup *loans; /* readers of inputs that may be lent; source: the FEED step */
     size_t n_loans;
-    uint32_t device_of[SN_MAX_DEVICES]; /* the plan's devices in the executor's numbering */
-    uint32_t lanes;                     /* bit set of lanes with steps */
-    bool ready;                         /* pointers final, kernels prepared */
-    sn_gpu_part gpu;                    /* on a GPU, else zeroed */
+    sn_runner *runner_of[SN_MAX_DEVICES]; /* by the plan's devices */
+    uint32_t runners;                     /* bit set of them, by the executor's numbering */
+    sn_runner *lead;
+    void *parts[SN_MAX_DEVICES]; /* what runners have of it, in its zone, by their index; or NULL */
+    uint32_t lanes;              /* bit set of lanes with steps; with a runner apart there is one */
+    bool ready;                  /* pointers final, kernels prepared */
+    void (*meanwhile)(void *ctx); /* of the next run; NULL: none, or done */
+    void *meanwhile_ctx;
+    bool wants_next;              /* feeds of the next run shall come while one is under way */
+    bool uses_next;               /* this run's inputs are those that came so */
+    bool (*bind_next)(void *ctx); /* binds those of the next run; false: there is none */
+    void *next_ctx;
     bool (*interrupt)(void *ctx);
     void *interrupt_ctx;
     /* run */
     uint64_t n_done;              /* executions over */
     uint64_t *done;               /* executions over, by step */
+    bool capturing;               /* steps are written down, and do not run */
     bool wrote_state, wrote_late; /* late: a step behind undo_end did */
     uint32_t undo_end; /* steps whose writes can be taken back (undo.c); 0: none need be */
     void *undo;        /* what they wrote over, in this run; or NULL */
@@ -166,42 +134,37 @@ struct sn_session {
     sn_session *next;
 };
 
-/* A block of device or pinned memory. */
-typedef struct {
-    void *data;
-    size_t bytes;
-} sn_gpu_piece;
-
-/* What an executor has on a GPU: in place of arenas and files, and buffers for all sessions. */
-typedef struct {
-    sn_gpu_piece arenas[SN_MAX_MEMORIES];
-    sn_gpu_piece files[SN_MAX_MEMORIES]; /* pinned */
-    sn_gpu_sizes sizes;
-    void *params;        /* on the device */
-    sn_gpu_piece pinned; /* params, outputs, stage, scratch */
-    sn_gpu_piece feeds;  /* on the device, two halves: feeds of this run, and of the next */
-    const struct sn_session *ahead; /* whose next feeds are there; NULL: nobody's */
-    const void *ahead_ctx;          /* and who bound them */
-} sn_gpu_side;
-
 struct sn_executor {
     sn_idle idle; /* first member; joined where options.gives is set */
     snug_engine *engine;
     sn_state *state;
-    sn_cpu_device devices[SN_MAX_DEVICES]; /* copies; of a GPU the host's that helps it out */
-    char names[SN_MAX_DEVICES][24];
-    uint32_t n_devices;
-    sn_gpu_device *gpu; /* the only device, or NULL */
-    sn_gpu_side side;
     sn_executor_options options;
-    sn_block arenas[SN_MAX_MEMORIES]; /* by the plans' memory numbers; 0 is unused */
-    sn_spill *files[SN_MAX_MEMORIES]; /* the same of memories that are files */
     bool prepared;
     sn_crew crew;
     bool holds_team;   /* from the first prepare on */
     sn_team *team;     /* the engine's: kernels of all devices run on it */
     sn_session *first; /* in the order they were added */
+    uint32_t n_runners;
+    sn_runner runners[]; /* one per device */
 };
+
+/* The runners of a session, one after the other; NULL: that was all. */
+static inline sn_runner *sn_runner_next(const sn_session *s, const sn_runner *before) {
+    uint32_t k = before ? before->index + 1 : 0;
+    while (k < s->executor->n_runners && !(s->runners >> k & 1u))
+        k++;
+    return k < s->executor->n_runners ? &s->executor->runners[k] : NULL;
+}
+
+/* Of the step's device. */
+static inline sn_runner *sn_runner_of_step(const sn_session *s, const sn_bound *bound) {
+    return &s->executor->runners[bound->runner];
+}
+
+/* On whose device a memory of the plan lies. */
+static inline sn_runner *sn_runner_of_memory(const sn_session *s, uint32_t memory) {
+    return s->runner_of[s->plan->memories[memory].device];
+}
 
 /* --- kernel.c: calling one kernel ------------------------------------------------------------- */
 /* Slots of an application's parameters in the order of call->param; returns how many (<=
@@ -231,9 +194,11 @@ snug_status sn_fail_at(const sn_graph *g, sn_node n, snug_status status, snug_er
 SNUG_CHECKED snug_status sn_session_take(sn_session *s, size_t n, size_t elem_bytes, void *array,
                                          snug_error *err);
 
-/* Bytes and name of memory m in the largest plan that has one of the kind; false: none has. */
-bool sn_executor_largest(const sn_executor *x, uint32_t m, sn_memory_kind kind, size_t *bytes,
-                         const char **name);
+/* Bytes and name of memory m in the largest plan that has one of the kind on the runner's device;
+ * false: none has. */
+bool sn_runner_largest(const sn_runner *r, uint32_t m, sn_memory_kind kind, size_t *bytes,
+                       const char **name);
+void sn_executor_make_unready(sn_executor *x);
 
 /* --- spill_files.c: what plans keep in files
  * -------------------------------------------------------- */
@@ -278,87 +243,22 @@ bool sn_crew_serves(const sn_crew *c, uint32_t lane);
 void sn_crew_begin(sn_crew *c, sn_session *s);
 void sn_crew_finish(sn_crew *c);
 
-/* --- gpu_bind.c: what a session and an executor need on a GPU ----------------------------------
- */
-/* After sn_bind_steps. */
-SNUG_CHECKED snug_status sn_gpu_measure(sn_session *s, snug_error *err);
-int64_t sn_gpu_iterations(const sn_session *s, const sn_bound *bound);
-SNUG_CHECKED snug_status sn_gpu_prepare_shape(sn_session *s, const sn_bound *bound,
-                                              const sn_opdesc *desc, void **prepared,
-                                              snug_error *err);
-void sn_gpu_release(sn_session *s, const sn_bound *bound, void *prepared);
-/* Arenas, pinned memories and buffers as large as the sessions need; homes have their places. */
-SNUG_CHECKED snug_status sn_gpu_make(sn_executor *x, snug_error *err);
-void sn_gpu_clear(sn_executor *x);
-void sn_gpu_clear_arenas(sn_executor *x);
-bool sn_gpu_fits(const sn_session *s);
-SNUG_CHECKED snug_status sn_gpu_locate(sn_session *s, sn_bound *bound, snug_error *err);
-void sn_gpu_locate_outputs(sn_session *s);
-void sn_gpu_drop_graphs(sn_session *s);
-/* gpu.now becomes that of the addresses of this run. */
-void sn_gpu_choose_capture(sn_session *s);
-/* Where a part of the pinned block begins. */
-unsigned char *sn_gpu_pinned_outputs(const sn_executor *x);
-unsigned char *sn_gpu_pinned_stage(const sn_executor *x);
-unsigned char *sn_gpu_pinned_scratch(const sn_executor *x);
-/* What so many bytes take of them. */
-size_t sn_gpu_units(size_t bytes);
-
-/* --- gpu_run.c: steps enqueued ---------------------------------------------------------------- */
-#define SN_GPU_RING                                                                                \
-    4 /* slots of feeds that are not staged whole; moments of these numbers are theirs */
-/* Before the first step: homes and parameters go there. */
-SNUG_CHECKED snug_status sn_gpu_begin(sn_session *s, snug_error *err);
-/* What the queues are given first. */
-SNUG_CHECKED snug_status sn_gpu_send_params(const sn_session *s, snug_error *err);
-/* Before each step: it waits for others as the plan says. */
-SNUG_CHECKED snug_status sn_gpu_wait(const sn_session *s, const sn_step *step, snug_error *err);
-/* All queues have done what they were given before one goes on. */
-SNUG_CHECKED snug_status sn_gpu_join(const sn_session *s, snug_error *err);
-SNUG_CHECKED snug_status sn_gpu_call(sn_session *s, const sn_bound *bound, const sn_call *call,
-                                     snug_error *err);
-/* Rows of an input that the device makes itself. */
-SNUG_CHECKED snug_status sn_gpu_make_rows(const sn_session *s, const sn_bound *bound,
-                                          int64_t iteration, const snug_view *to, snug_error *err);
-/* Those that the ring brings, piece by piece. */
-SNUG_CHECKED snug_status sn_gpu_feed_ring(sn_session *s, const sn_input_binding *input,
-                                          int64_t first_row, const snug_view *to, snug_error *err);
-unsigned char *sn_gpu_slot(const sn_session *s, const sn_bound *bound, int64_t iteration);
-/* The rows of one FEED out of what was staged whole. */
-SNUG_CHECKED snug_status sn_gpu_feed_whole(const sn_session *s, const sn_bound *bound,
-                                           int64_t iteration, const snug_view *to, snug_error *err);
-/* Whether feeds lie on the device before a run begins, so that those of the next can come
- * meanwhile. */
-bool sn_gpu_is_ahead(const sn_session *s);
-/* Whether this run's feeds came so. */
-bool sn_gpu_has_next(const sn_session *s);
-/* What was staged for this run (came: has come already) is where its FEEDs read it. */
-SNUG_CHECKED snug_status sn_gpu_bring(const sn_session *s, bool came, snug_error *err);
-/* Before the pinned bytes are filled for the next run; and when they are. */
-SNUG_CHECKED snug_status sn_gpu_await_stage(const sn_session *s, snug_error *err);
-SNUG_CHECKED snug_status sn_gpu_send_next(sn_session *s, snug_error *err);
-SNUG_CHECKED snug_status sn_gpu_copy_step(sn_session *s, const sn_bound *bound,
-                                          const sn_bound_shape *shape, snug_error *err);
-/* Nothing was written so far: whether the rows that ran agree to go on. In a captured run the
- * device sees to that itself. */
-SNUG_CHECKED snug_status sn_gpu_before_writes(sn_session *s, snug_error *err);
-/* Outputs come back. */
-SNUG_CHECKED snug_status sn_gpu_end(sn_session *s, snug_error *err);
-bool sn_gpu_has_capture_room(sn_gpu_device *d, const sn_plan *plan);
-/* What a captured run may take there, beside what every one takes. */
-size_t sn_gpu_capture_room(sn_gpu_device *d, const sn_plan *plan);
-void sn_gpu_note_capture(sn_gpu_device *d); /* one was made, after that */
-bool sn_gpu_may_capture(sn_session *s);
-SNUG_CHECKED snug_status sn_gpu_capture(sn_session *s, snug_error *err);
-/* ok: all steps were given; else what was captured is dropped. */
-SNUG_CHECKED snug_status sn_gpu_captured(sn_session *s, bool ok, snug_error *err);
-/* Enqueues the captured run and waits; *wrote: whether state may have been written. */
-SNUG_CHECKED snug_status sn_gpu_replay(sn_session *s, bool *wrote, snug_error *err);
-/* Waits for all; an error names the row that can have refused. */
-SNUG_CHECKED snug_status sn_gpu_finish(sn_session *s, snug_error *err);
-
 /* --- run.c ------------------------------------------------------------------------------------ */
 /* Runs the steps of one lane beside the others; results and errors are in the session. */
 void sn_run_lane(sn_session *s, uint32_t lane);
+/* The calling thread walks all lanes, from the start of all runners to their end. */
+SNUG_CHECKED snug_status sn_run_alone(sn_session *s, snug_error *err);
+/* Each time a FEED step of the runner would run: the view it fills, but for where. */
+typedef snug_status (*sn_feed_visit)(sn_runner *r, sn_session *s, const sn_bound *bound,
+                                     int64_t iteration, int64_t first_row, const snug_view *to,
+                                     snug_error *err);
+SNUG_CHECKED snug_status sn_run_feeds(sn_runner *r, sn_session *s, sn_feed_visit visit,
+                                      snug_error *err);
+/* Rows of an input into memory of the host. */
+SNUG_CHECKED snug_status sn_fill_rows(const sn_session *s, uint32_t input, int64_t first_row,
+                                      const snug_view *to, snug_error *err);
+/* A copy whose ends lie on two devices. */
+SNUG_CHECKED snug_status sn_copy_across(const sn_session *s, const sn_bound *bound,
+                                        const sn_bound_shape *shape, snug_error *err);
 
 #endif

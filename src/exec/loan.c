@@ -4,8 +4,8 @@
  *
  * Invariants:
  * 1. Only an input that is fed whole, once, outside of blocks, and that no step writes afterwards
- *    in any place of its bytes, can be a loan; on a GPU none is, nor in a graph that has its inputs
- *    outside anyway.
+ *    in any place of its bytes, can be a loan, where the device reads what a caller has; in a graph
+ *    that has its inputs outside anyway none is.
  * 2. Before each run every reader's pointer is set: to the caller's memory, or to the arena, where
  *    the FEED step then brings the rows. */
 #include "exec/inside.h"
@@ -39,7 +39,8 @@ static bool writes(const sn_plan *p, const sn_step *step, const sn_place *fed) {
 static bool can_be_lent(const sn_session *s, uint32_t feed) {
     const sn_plan *p = s->plan;
     const sn_place *fed = &p->steps[feed].out[0];
-    if (s->bound[feed].block != SN_NO_BLOCK || fed->rows >= 0)
+    if (!sn_runner_of_step(s, &s->bound[feed])->kind->lends ||
+        s->bound[feed].block != SN_NO_BLOCK || fed->rows >= 0)
         return false;
     for (uint32_t i = 0; i < p->n_steps; i++)
         if (i != feed && s->bound[i].base && writes(p, &p->steps[i], fed))
@@ -78,7 +79,7 @@ static size_t list_loans(sn_session *s) {
 }
 
 snug_status sn_loans_find(sn_session *s, snug_error *err) {
-    if (s->executor->gpu || !s->plan->root || sn_graph_is_outside(s->plan->graph))
+    if (!s->plan->root || sn_graph_is_outside(s->plan->graph))
         return SNUG_OK;
     const size_t n = list_loans(s);
     SNUG_TRY(sn_session_take(s, n, sizeof *s->loans, &s->loans, err));

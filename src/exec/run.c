@@ -73,14 +73,29 @@ static void note_failure(const sn_walk *w, snug_status status, const snug_error 
         pthread_cond_broadcast(&s->executor->crew.changed);
 }
 
-/* On a GPU: order among queues, and before the first state write the device's word that nothing was
- * refused. */
-static void begin_there(const sn_walk *w) {
+/* What the step's device, and others it waits for, must have done; before the first state write all
+ * devices' word that nothing was refused. */
+static snug_status begin_on_devices(const sn_walk *w, snug_error *err) {
     sn_session *s = w->s;
+    const sn_bound *bound = &s->bound[w->step];
+    sn_runner *own = sn_runner_of_step(s, bound);
+    for (uint32_t k = 0; k < bound->step->n_waits; k++) {
+        const sn_step *of = &s->plan->steps[bound->step->waits[k]];
+        sn_runner *r = s->runner_of[of->device];
+        if (r != own)
+            SNUG_TRY(r->kind->reach(r, s, of->queue, err));
+    }
+    SNUG_TRY(own->kind->wait(own, s, bound->step, err));
+    if (!bound->writes_state || s->wrote_state)
+        return SNUG_OK;
+    for (sn_runner *r = sn_runner_next(s, NULL); r; r = sn_runner_next(s, r))
+        SNUG_TRY(r->kind->before_writes(r, s, err));
+    return SNUG_OK;
+}
+
+static void try_to_begin(const sn_walk *w) {
     snug_error err = {.code = SNUG_OK};
-    snug_status status = sn_gpu_wait(s, &s->plan->steps[w->step], &err);
-    if (status == SNUG_OK && s->bound[w->step].writes_state && !s->wrote_state)
-        status = sn_gpu_before_writes(s, &err);
+    const snug_status status = begin_on_devices(w, &err);
     if (status != SNUG_OK)
         note_failure(w, status, &err);
 }
@@ -91,7 +106,7 @@ static bool begin_step(const sn_walk *w) {
     sn_session *s = w->s;
     lock(w);
     const bool ask =
-        (w->lane == 0 || !w->shared) && s->interrupt && !s->wrote_state && !s->gpu.capturing;
+        (w->lane == 0 || !w->shared) && s->interrupt && !s->wrote_state && !s->capturing;
     unlock(w);
     const bool interrupted =
         ask && s->interrupt(s->interrupt_ctx); /* the caller's code: not under our lock */
@@ -105,8 +120,8 @@ static bool begin_step(const sn_walk *w) {
                              "stopped by the caller before the step changed anything"),
                      &err);
     }
-    if (s->executor->gpu && s->status == SNUG_OK)
-        begin_there(w);
+    if (s->status == SNUG_OK)
+        try_to_begin(w);
     const bool go = s->status == SNUG_OK;
     if (go && s->bound[w->step].writes_state) {
         s->wrote_state = true;
@@ -180,65 +195,52 @@ static snug_status run_node(const sn_walk *w, const sn_bound *bound, const sn_bo
                       (step->accumulate == SN_ACC_ADD_LATER && w->iteration > 0);
     if (step->n_out > 0)
         set_position(w, &step->out[0], &call);
-    const snug_status status =
-        s->executor->gpu ? sn_gpu_call(s, bound, &call, err) : bound->kernel(&call, err);
+    sn_runner *r = sn_runner_of_step(s, bound);
+    const snug_status status = r->kind->call(r, s, bound, &call, err);
     return status == SNUG_OK ? SNUG_OK : fail_at(s, step->node, status, err);
 }
 
-static snug_status fill_view(const sn_walk *w, const sn_step *step, const snug_view *view,
-                             snug_error *err) {
-    const sn_input_binding *input = &w->s->inputs[step->input];
-    const int64_t n_rows = view->type.rank > 0 ? view->type.dims[0] : 1;
-    return input->fill(input->ctx, first_row(w, &step->out[0]), n_rows, view, err);
-}
-
-/* The device makes it, or what was staged goes over, or the ring brings it. */
-static snug_status feed_there(const sn_walk *w, const sn_bound *bound, const snug_view *view,
-                              snug_error *err) {
-    sn_session *s = w->s;
-    if (bound->made >= 0)
-        return sn_gpu_make_rows(s, bound, w->iteration, view, err);
-    if (s->gpu.whole)
-        return sn_gpu_feed_whole(s, bound, w->iteration, view, err);
-    return sn_gpu_feed_ring(s, &s->inputs[bound->step->input], first_row(w, &bound->step->out[0]),
-                            view, err);
-}
-
-static snug_status check_input(const sn_session *s, uint32_t input, snug_error *err) {
-    if (s->inputs[input].fill)
-        return SNUG_OK;
+snug_status sn_fill_rows(const sn_session *s, uint32_t input, int64_t first_row,
+                         const snug_view *to, snug_error *err) {
+    const sn_input_binding *b = &s->inputs[input];
+    if (b->fill)
+        return b->fill(b->ctx, first_row, to->type.rank > 0 ? to->type.dims[0] : 1, to, err);
     return sn_fail(err, SNUG_E_INVALID, "input '%s' has no data; bind a feed to it before the run",
                    sn_graph_input_name(s->plan->graph, input));
 }
 
 static snug_status run_feed(const sn_walk *w, const sn_bound *bound, const sn_bound_shape *shape,
-                            snug_error *err) {
+                            sn_feed_visit visit, snug_error *err) {
+    sn_session *s = w->s;
     const sn_step *step = bound->step;
-    const snug_view *view = &shape->views[0];
     if (bound->lent)
         return SNUG_OK;
-    SNUG_TRY(check_input(w->s, step->input, err));
-    const snug_status status =
-        w->s->executor->gpu ? feed_there(w, bound, view, err) : fill_view(w, step, view, err);
-    return status == SNUG_OK ? SNUG_OK
-                             : sn_fail_in(err, status, "input '%s'",
-                                          sn_graph_input_name(w->s->plan->graph, step->input));
+    const snug_status status = visit(sn_runner_of_step(s, bound), s, bound, w->iteration,
+                                     first_row(w, &step->out[0]), &shape->views[0], err);
+    return status == SNUG_OK || !s->inputs[step->input].fill
+               ? status
+               : sn_fail_in(err, status, "input '%s'",
+                            sn_graph_input_name(s->plan->graph, step->input));
+}
+
+/* Neither end need be the host's memory. Both devices have done it when this returns. */
+snug_status sn_copy_across(const sn_session *s, const sn_bound *bound, const sn_bound_shape *shape,
+                           snug_error *err) {
+    sn_runner *const from = &s->executor->runners[bound->from];
+    sn_runner *const to = &s->executor->runners[bound->to];
+    const snug_view *in = &shape->views[0], *out = &shape->views[1];
+    const sn_queue queue = bound->step->queue;
+    void *between = from->kind->between(from) ? to->kind->between(to) : in->data;
+    between = between ? between : out->data;
+    SNUG_TRY(from->kind->fetch(from, queue, between, in->data, in->bytes, err));
+    return to->kind->store(to, queue, out->data, between, out->bytes, err);
 }
 
 static snug_status run_copy(const sn_walk *w, const sn_bound *bound, const sn_bound_shape *shape,
                             snug_error *err) {
-    const snug_view *from = &shape->views[0], *to = &shape->views[1];
-    if (w->s->executor->gpu)
-        return sn_gpu_copy_step(w->s, bound, shape, err);
-    const sn_place *place = bound->to_file ? &bound->step->out[0] : &bound->step->in[0];
-    const size_t at = bound->file_offset + (size_t)w->iteration * place->stride;
-    if (bound->file && bound->to_file)
-        return sn_spill_write(bound->file, from->data, from->bytes, at, err);
-    if (bound->file)
-        return sn_spill_read(bound->file, to->data, to->bytes, at, err);
-    if (from->data != to->data)
-        memcpy(to->data, from->data, from->bytes);
-    return SNUG_OK;
+    sn_runner *r = sn_runner_of_step(w->s, bound);
+    return bound->from != bound->to ? sn_copy_across(w->s, bound, shape, err)
+                                    : r->kind->copy(r, w->s, bound, w->iteration, shape, err);
 }
 
 static snug_status run_step(const sn_walk *w, snug_error *err) {
@@ -247,7 +249,7 @@ static snug_status run_step(const sn_walk *w, snug_error *err) {
     if (bound->step->kind == SN_STEP_RUN)
         return run_node(w, bound, shape, err);
     if (bound->step->kind == SN_STEP_FEED)
-        return run_feed(w, bound, shape, err);
+        return run_feed(w, bound, shape, sn_runner_of_step(w->s, bound)->kind->feed, err);
     return run_copy(w, bound, shape, err);
 }
 
@@ -266,10 +268,12 @@ static void enter_or_leave(sn_walk *w, const sn_step *step) {
     }
 }
 
-/* Queues enter, iterate and leave a block together. */
-static void join_there(const sn_walk *w) {
+static void join_queues(const sn_walk *w) {
     snug_error err = {.code = SNUG_OK};
-    const snug_status status = sn_gpu_join(w->s, &err);
+    snug_status status = SNUG_OK;
+    for (sn_runner *r = sn_runner_next(w->s, NULL); r && status == SNUG_OK;
+         r = sn_runner_next(w->s, r))
+        status = r->kind->join(r, w->s, &err);
     if (status != SNUG_OK)
         note_failure(w, status, &err);
 }
@@ -279,8 +283,7 @@ static void walk(sn_session *s, uint32_t lane, bool shared) {
     for (; w.step < s->plan->n_steps; w.step++) {
         const sn_step *step = &s->plan->steps[w.step];
         if (step->kind == SN_STEP_REPEAT || step->kind == SN_STEP_END) {
-            if (s->executor->gpu)
-                join_there(&w);
+            join_queues(&w);
             enter_or_leave(&w, step);
         } else if (s->bound[w.step].lane == lane || lane == ALL_LANES) {
             snug_error err = {.code = SNUG_OK};
@@ -320,90 +323,42 @@ static snug_status check_params(sn_session *s, snug_error *err) {
     return SNUG_OK;
 }
 
-/* --- a run on a GPU --------------------------------------------------------------------------- */
+/* --- a run ------------------------------------------------------------------------------------ */
 
-/* All rows of all inputs that come from the host, before anything is enqueued. */
-static snug_status stage_feeds(sn_session *s, snug_error *err) {
+snug_status sn_run_feeds(sn_runner *r, sn_session *s, sn_feed_visit visit, snug_error *err) {
     sn_walk w = {.s = s, .lane = ALL_LANES, .block = SN_NO_BLOCK};
     for (; w.step < s->plan->n_steps; w.step++) {
         const sn_step *step = &s->plan->steps[w.step];
         const sn_bound *bound = &s->bound[w.step];
         if (step->kind == SN_STEP_REPEAT || step->kind == SN_STEP_END)
             enter_or_leave(&w, step);
-        if (step->kind != SN_STEP_FEED || bound->made >= 0)
-            continue;
-        snug_view view = aim_views(&w, bound)->views[0];
-        view.data = sn_gpu_slot(s, bound, w.iteration);
-        SNUG_TRY(check_input(s, step->input, err));
-        const snug_status status = fill_view(&w, step, &view, err);
-        if (status != SNUG_OK)
-            return sn_fail_in(err, status, "input '%s'",
-                              sn_graph_input_name(s->plan->graph, step->input));
+        if (step->kind == SN_STEP_FEED && sn_runner_of_step(s, bound) == r)
+            SNUG_TRY(run_feed(&w, bound, aim_views(&w, bound), visit, err));
     }
     return SNUG_OK;
 }
 
-/* A meanwhile: the feeds of the next run. Where they do not come now, that run fetches them itself,
- * and says what was wrong with them. */
-static void bring_next(void *ctx) {
-    sn_session *s = ctx;
-    if (sn_gpu_await_stage(s, NULL) != SNUG_OK || !s->gpu.next(s->gpu.next_ctx) ||
-        stage_feeds(s, NULL) != SNUG_OK || sn_gpu_send_next(s, NULL) != SNUG_OK)
-        s->executor->side.ahead = NULL;
+static snug_status end_all(sn_session *s, snug_error *err) {
+    for (sn_runner *r = sn_runner_next(s, NULL); r; r = sn_runner_next(s, r))
+        SNUG_TRY(r->kind->end(r, s, err));
+    return SNUG_OK;
 }
 
-/* The feeds of this run, and what is to be done about the next one's. */
-static snug_status bring_feeds(sn_session *s, snug_error *err) {
-    const bool came = sn_gpu_has_next(s);
-    s->executor->side.ahead = NULL;
-    if (!came)
-        SNUG_TRY(stage_feeds(s, err));
-    if (s->gpu.wants_next)
-        sn_session_set_meanwhile(s, s->gpu.next && sn_gpu_is_ahead(s) ? bring_next : NULL, s);
-    return sn_gpu_bring(s, came, err);
-}
-
-/* Enqueues everything from parameters to outputs. */
-static snug_status walk_there(sn_session *s, snug_error *err) {
-    SNUG_TRY(sn_gpu_send_params(s, err));
+snug_status sn_run_alone(sn_session *s, snug_error *err) {
+    for (sn_runner *r = sn_runner_next(s, NULL); r; r = sn_runner_next(s, r))
+        SNUG_TRY(r->kind->start(r, s, err));
     walk(s, ALL_LANES, false); /* its error is the session's */
     if (s->status == SNUG_OK)
-        return sn_gpu_end(s, err);
-    s->gpu.meanwhile = NULL;
-    if (!s->gpu.capturing && sn_gpu_finish(s, NULL) != SNUG_OK)
-        return s->status; /* the first error counts */
+        return end_all(s, err);
+    for (sn_runner *r = sn_runner_next(s, NULL); r; r = sn_runner_next(s, r))
+        r->kind->give_up(r, s); /* the first error counts */
     return s->status;
 }
 
-/* Enqueues everything into captures. Where that cannot be, the run goes on without. */
-static void capture(sn_session *s) {
-    const bool ok = sn_gpu_capture(s, NULL) == SNUG_OK && walk_there(s, NULL) == SNUG_OK;
-    if (sn_gpu_captured(s, ok, NULL) != SNUG_OK || !ok)
-        s->status = SNUG_OK;
-    s->wrote_state = false;
-}
-
-static snug_status replay(sn_session *s, snug_error *err) {
-    if (s->interrupt && s->interrupt(s->interrupt_ctx))
-        return sn_fail(err, SNUG_E_INTERRUPTED,
-                       "stopped by the caller before the step changed anything");
-    return sn_gpu_replay(s, &s->wrote_state, err);
-}
-
-static snug_status run_there(sn_session *s, snug_error *err) {
-    SNUG_TRY(sn_gpu_begin(s, err));
-    if (s->gpu.whole)
-        SNUG_TRY(bring_feeds(s, err));
-    if (!s->gpu.now->graph && sn_gpu_may_capture(s))
-        capture(s);
-    s->gpu.now->n_runs++;
-    return s->gpu.now->graph ? replay(s, err) : walk_there(s, err);
-}
-
-static void poison_arenas(sn_executor *x) {
-    for (uint32_t m = SN_MEM_FIRST_ARENA; m < SN_MAX_MEMORIES; m++)
-        if (x->arenas[m].data)
-            memset(x->arenas[m].data, x->options.poison, x->arenas[m].bytes);
+static snug_status begin_and_drive(sn_session *s, snug_error *err) {
+    for (sn_runner *r = sn_runner_next(s, NULL); r; r = sn_runner_next(s, r))
+        SNUG_TRY(r->kind->begin(r, s, err));
+    return s->lead->kind->drive(s->lead, s, err);
 }
 
 static snug_status run_session(sn_session *s, snug_error *err) {
@@ -420,21 +375,11 @@ static snug_status run_session(sn_session *s, snug_error *err) {
     SNUG_TRY(sn_bind_sources(s, err));
     sn_loans_take(s);
     SNUG_TRY(check_params(s, err));
-    if (x->options.poison_set && x->options.poison >= 0)
-        poison_arenas(x);
     s->n_done = 0;
     s->wrote_state = s->wrote_late = false;
     sn_undo_begin(s);
     memset(s->done, 0, s->plan->n_steps * sizeof *s->done);
-    if (x->gpu) {
-        s->status = run_there(s, &s->error);
-    } else if ((s->lanes & ~1u) != 0 && sn_crew_is_here(&x->crew)) {
-        sn_crew_begin(&x->crew, s);
-        walk(s, 0, true);
-        sn_crew_finish(&x->crew);
-    } else {
-        walk(s, ALL_LANES, false);
-    }
+    s->status = begin_and_drive(s, &s->error);
     const bool torn = s->status != SNUG_OK && s->wrote_state && !sn_undo_restore(s);
     sn_undo_clear(s);
     if (s->status == SNUG_OK)

@@ -63,24 +63,24 @@ void sn_session_set_interrupt(sn_session *s, bool (*asked)(void *ctx), void *ctx
 }
 
 void sn_session_set_meanwhile(sn_session *s, void (*meanwhile)(void *ctx), void *ctx) {
-    s->gpu.meanwhile = meanwhile;
-    s->gpu.meanwhile_ctx = ctx;
+    s->meanwhile = meanwhile;
+    s->meanwhile_ctx = ctx;
 }
 
 bool sn_session_want_next(sn_session *s) {
-    const bool wanted = s->gpu.wants_next;
-    s->gpu.wants_next = s->executor->gpu && s->gpu.whole && s->gpu.staged_bytes > 0;
-    return s->gpu.wants_next && !wanted;
+    const bool wanted = s->wants_next;
+    s->wants_next = s->lead->kind->takes_next(s->lead, s);
+    return s->wants_next && !wanted;
 }
 
 void sn_session_set_next(sn_session *s, bool came, bool (*next)(void *ctx), void *ctx) {
-    s->gpu.uses_next = came;
-    s->gpu.next = next;
-    s->gpu.next_ctx = ctx;
+    s->uses_next = came;
+    s->bind_next = next;
+    s->next_ctx = ctx;
 }
 
 bool sn_session_has_next(const sn_session *s) {
-    return s->executor->side.ahead == s && s->executor->side.ahead_ctx == s->gpu.next_ctx;
+    return s->lead->kind->has_next(s->lead, s);
 }
 
 void sn_session_output(const sn_session *s, uint32_t output, snug_view *out) {

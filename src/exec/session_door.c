@@ -56,7 +56,7 @@ static snug_status create_core(snug_engine *e, sn_core **out, snug_error *err) {
     const sn_device *devices[1] = {c->device};
     snug_status status = sn_state_create(e, &c->state, err);
     if (status == SNUG_OK)
-        sn_state_set_gpu(c->state, sn_gpu_of(c->device));
+        sn_state_set_device(c->state, c->device);
     if (status == SNUG_OK)
         status = sn_executor_create(e, c->state, devices, 1, NULL, &c->executor, err);
     if (status == SNUG_OK)

@@ -11,20 +11,15 @@
 
 enum { ANYWHERE, IN_MEMORY, IN_FILE }; /* where plans want a home */
 
-/* Of the memory that is a file, or pinned on a GPU; 0: there is none. */
-static size_t file_bytes(const sn_executor *x, uint32_t m) {
-    if (x->gpu)
-        return x->side.files[m].bytes;
-    return x->files[m] ? sn_spill_bytes(x->files[m]) : 0;
-}
-
 bool sn_files_fit(const sn_session *s) {
     const sn_executor *x = s->executor;
     const sn_graph *g = s->plan->graph;
-    for (uint32_t m = SN_MEM_FIRST_ARENA; m < s->plan->n_memories; m++)
+    for (uint32_t m = SN_MEM_FIRST_ARENA; m < s->plan->n_memories; m++) {
+        const sn_runner *r = sn_runner_of_memory(s, m);
         if (s->plan->memories[m].kind == SN_MEMORY_FILE &&
-            file_bytes(x, m) < s->plan->memories[m].bytes)
+            r->kind->file_bytes(r, m) < s->plan->memories[m].bytes)
             return false;
+    }
     for (uint32_t i = 0; !s->sources && i < sn_graph_n_vars(g); i++) {
         const uint32_t home = sn_graph_var_at(g, (sn_var){i})->home;
         if (sn_state_is_spilled(x->state, home) != sn_plan_spills(s->plan, (sn_var){i}))
@@ -50,11 +45,11 @@ static snug_status ask_plans(const sn_executor *x, unsigned char *wanted, snug_e
 }
 
 /* Bytes of memory m that are to be made as a file; 0: what there is will do. */
-static size_t file_to_make(const sn_executor *x, uint32_t m) {
+static size_t file_to_make(const sn_runner *r, uint32_t m) {
     size_t bytes;
     const char *name;
-    const bool wanted = sn_executor_largest(x, m, SN_MEMORY_FILE, &bytes, &name);
-    return wanted && file_bytes(x, m) < bytes ? bytes : 0;
+    const bool wanted = sn_runner_largest(r, m, SN_MEMORY_FILE, &bytes, &name);
+    return wanted && r->kind->file_bytes(r, m) < bytes ? bytes : 0;
 }
 
 /* Of homes that are to be moved into the file. */
@@ -64,9 +59,16 @@ static snug_status add_homes(const sn_executor *x, const unsigned char *wanted, 
         size_t bytes;
         SNUG_TRY(snug_type_bytes(&sn_state_home(x->state, i)->type, &bytes, err));
         if (wanted[i] == IN_FILE && !sn_state_is_spilled(x->state, i) &&
-            !sn_size_add(*sum, bytes, sum))
+            sn_state_on_disk(x->state) && !sn_size_add(*sum, bytes, sum))
             return sn_fail(err, SNUG_E_OVERFLOW, "the plans spill more than any disk has");
     }
+    return SNUG_OK;
+}
+
+static snug_status add_files(const sn_runner *r, size_t *sum, snug_error *err) {
+    for (uint32_t m = SN_MEM_FIRST_ARENA; r->kind->on_disk && m < SN_MAX_MEMORIES; m++)
+        if (!sn_size_add(*sum, file_to_make(r, m), sum))
+            return sn_fail(err, SNUG_E_OVERFLOW, "the plans spill more than any disk has");
     return SNUG_OK;
 }
 
@@ -74,10 +76,9 @@ static snug_status check_room(const sn_executor *x, const unsigned char *wanted,
     const char *folder = x->options.spill_folder;
     size_t sum = 0;
     SNUG_TRY(add_homes(x, wanted, &sum, err));
-    for (uint32_t m = SN_MEM_FIRST_ARENA; m < SN_MAX_MEMORIES; m++)
-        if (!sn_size_add(sum, file_to_make(x, m), &sum))
-            return sn_fail(err, SNUG_E_OVERFLOW, "the plans spill more than any disk has");
-    if (sum == 0 || x->gpu)
+    for (uint32_t k = 0; k < x->n_runners; k++)
+        SNUG_TRY(add_files(&x->runners[k], &sum, err));
+    if (sum == 0)
         return SNUG_OK;
     if (!folder)
         return sn_fail_by(err, SNUG_E_INVALID, SNUG_CAUSE_NO_SPILL_FOLDER,
@@ -86,35 +87,20 @@ static snug_status check_room(const sn_executor *x, const unsigned char *wanted,
                                 sum < INT64_MAX ? (int64_t)sum : INT64_MAX, err);
 }
 
-static snug_status pin_file(sn_executor *x, uint32_t m, size_t bytes, snug_error *err) {
-    sn_gpu_piece *file = &x->side.files[m];
-    x->gpu->api->unpin(x->gpu->gpu, file->data, file->bytes);
-    *file = (sn_gpu_piece){.data = NULL};
-    SNUG_TRY(x->gpu->api->pin(x->gpu->gpu, bytes, &file->data, err));
-    file->bytes = bytes;
-    return SNUG_OK;
-}
-
 /* What a file held is of no use after a run: a larger one replaces it. */
-static snug_status make_file(sn_executor *x, uint32_t m, snug_error *err) {
-    const size_t bytes = file_to_make(x, m);
+static snug_status make_file(sn_runner *r, uint32_t m, snug_error *err) {
+    const size_t bytes = file_to_make(r, m);
     if (bytes == 0)
         return SNUG_OK;
-    for (sn_session *s = x->first; s; s = s->next)
-        s->ready = false;
-    if (x->gpu)
-        return pin_file(x, m, bytes, err);
-    sn_spill_destroy(x->files[m]);
-    x->files[m] = NULL;
-    return sn_spill_create(x->engine, x->options.spill_folder, bytes, &x->files[m], err);
+    sn_executor_make_unready(r->executor);
+    return r->kind->make_file(r, m, bytes, err);
 }
 
 static snug_status move_home(sn_executor *x, uint32_t id, unsigned char wanted, snug_error *err) {
     const bool in_file = sn_state_is_spilled(x->state, id);
     if (wanted == ANYWHERE || in_file == (wanted == IN_FILE))
         return SNUG_OK;
-    for (sn_session *s = x->first; s; s = s->next)
-        s->ready = false;
+    sn_executor_make_unready(x);
     return in_file ? sn_state_unspill(x->state, id, err)
                    : sn_state_spill(x->state, id, x->options.spill_folder, err);
 }
@@ -122,8 +108,9 @@ static snug_status move_home(sn_executor *x, uint32_t id, unsigned char wanted, 
 static snug_status make_all(sn_executor *x, unsigned char *wanted, snug_error *err) {
     SNUG_TRY(ask_plans(x, wanted, err));
     SNUG_TRY(check_room(x, wanted, err));
-    for (uint32_t m = SN_MEM_FIRST_ARENA; m < SN_MAX_MEMORIES; m++)
-        SNUG_TRY(make_file(x, m, err));
+    for (uint32_t k = 0; k < x->n_runners; k++)
+        for (uint32_t m = SN_MEM_FIRST_ARENA; m < SN_MAX_MEMORIES; m++)
+            SNUG_TRY(make_file(&x->runners[k], m, err));
     for (uint32_t i = 0; i < sn_state_count(x->state); i++)
         SNUG_TRY(move_home(x, i, wanted[i], err));
     return SNUG_OK;

@@ -1,24 +1,18 @@
-/* state.c: the homes of variables. A home is one block with the variable's name on the ledger; its
- * address does not change until the store is destroyed, so every plan may keep pointers into it.
- * Or it lies in the spill file, in whole blocks, until it is moved back.
- *
- * On a GPU homes lie in device memory, those that plans ask for together in one chunk, and a block
- * is a copy that somebody looks at: from then on the block is the truth, until sn_state_settle
- * takes its bytes back to the device. A spilled home is pinned host memory.
+/* state.c: the homes of variables, wherever they lie: what all devices have in common, and the
+ * processor's. There a home is one block with the variable's name on the ledger; its address does
+ * not change until the store is destroyed, so every plan may keep pointers into it. Or it lies in
+ * the spill file, in whole blocks, until it is moved back.
  *
  * Invariants:
  * 1. Names are unique; ids count from 0 in the order of adding.
- * 2. A home without a live block, and not spilled, has no bytes; others were filled from their
- * recipe first.
+ * 2. A home without a live block, without a place of its own on a device, and not spilled, has no
+ * bytes; others were filled from their recipe first.
  * 3. There is a spill file exactly while a home is in it.
- * 4. On a GPU a home with a block has its truth there, else at its place on the device, if it has
- * one; n_here counts the blocks.
- * 5. torn is set by what stopped between two writes (a run, loading weights), and cleared by
+ * 4. torn is set by what stopped between two writes (a run, loading weights), and cleared by
  * sn_state_mend alone. */
-#include "exec/exec.h"
+#include "exec/homes.h"
 
 #include "base/size.h"
-#include "memory/names.h"
 
 #include <assert.h>
 #include <string.h>
@@ -29,63 +23,29 @@
 /* Initial values on their way to the file; a multiple of SN_FILE_BLOCK. */
 #define PIECE_BYTES ((size_t)256 << 10)
 
-/* Allocated one by one: the ledger links the blocks, so they must not move; and a store whose homes
- * come and go (each new optimizer has its slots) must not grow. */
-typedef struct {
-    sn_home home;
-    uint32_t id;
-    size_t bytes;       /* of the variable */
-    size_t entry_bytes; /* of this object */
-    sn_block block;     /* zeroed until allocated, and while spilled */
-    bool spilled;
-    size_t offset;          /* in the spill file */
-    unsigned char *there;   /* on the GPU: in device memory, or pinned while spilled; or NULL */
-    struct sn_chunk *chunk; /* of there, in device memory */
-    char name[];
-} sn_home_entry;
-
-/* Device memory of homes that were placed together. */
-typedef struct sn_chunk {
-    void *data;
-    uint32_t n; /* homes in it */
-} sn_chunk;
-
-struct sn_state {
-    snug_engine *engine;
-    sn_home_entry **entries; /* cap elements by sn_grow */
-    size_t cap;
-    uint32_t n;
-    size_t bytes;
-    sn_spill *file;
-    sn_gpu_device *gpu; /* or NULL */
-    uint32_t n_here;    /* homes with a block, on a GPU */
-    bool torn;
-    sn_names names; /* of the entries */
-};
+static const sn_homes_class cpu_homes;
 
 snug_status sn_state_create(snug_engine *e, sn_state **out, snug_error *err) {
     void *block;
     SNUG_TRY(sn_alloc_zero(e, SN_MEM_MODEL, sizeof(sn_state), &block, err));
     sn_state *s = block;
     s->engine = e;
+    s->kind = &cpu_homes;
     s->names = (sn_names){.engine = e, .category = SN_MEM_MODEL};
     *out = s;
     return SNUG_OK;
 }
 
-void sn_state_set_gpu(sn_state *s, sn_gpu_device *gpu) {
-    assert(s->n == 0 && !s->gpu);
-    s->gpu = gpu;
-    if (gpu)
-        gpu->n_users++;
+void sn_state_set_device(sn_state *s, const sn_device *d) {
+    assert(s->n == 0 && s->kind == &cpu_homes);
+    sn_homes_choose(s, d);
 }
 
 void sn_state_destroy(sn_state *s) {
     if (!s)
         return;
     sn_state_truncate(s, 0);
-    if (s->gpu)
-        s->gpu->n_users--;
+    s->kind->close(s);
     sn_free(s->engine, SN_MEM_MODEL, s->entries, s->cap * sizeof *s->entries);
     sn_names_clear(&s->names);
     sn_free(s->engine, SN_MEM_MODEL, s, sizeof *s);
@@ -161,19 +121,9 @@ static snug_status make_values(const sn_home_entry *entry, size_t first, size_t 
     return status == SNUG_OK ? SNUG_OK : sn_fail_in(err, status, "variable '%s'", home->name);
 }
 
-static snug_status put_piece(sn_state *s, const sn_home_entry *entry, size_t at, size_t n,
-                             const void *piece, snug_error *err) {
-    if (!s->gpu)
-        return sn_spill_write(s->file, piece, n, entry->offset + at, err);
-    if (!entry->spilled)
-        return sn_gpu_move(s->gpu, SN_GPU_TO, entry->there + at, piece, n, err);
-    memcpy(entry->there + at, piece, n);
-    return SNUG_OK;
-}
-
 /* Initial values where no block is: piece by piece, for the home may be larger than what memory has
  * left; in one piece where they can only be made at once. */
-static snug_status fill_away(sn_state *s, const sn_home_entry *entry, snug_error *err) {
+snug_status sn_home_fill(sn_state *s, const sn_home_entry *entry, snug_error *err) {
     const bool whole = sn_recipe_is_whole(&entry->home.init);
     const size_t piece_bytes = whole ? entry->bytes : PIECE_BYTES;
     void *piece;
@@ -183,7 +133,7 @@ static snug_status fill_away(sn_state *s, const sn_home_entry *entry, snug_error
         const size_t left = entry->bytes - at, n = left < piece_bytes ? left : piece_bytes;
         status = make_values(entry, at, n, piece, err);
         if (status == SNUG_OK)
-            status = put_piece(s, entry, at, n, piece, err);
+            status = s->kind->put(s, entry, at, n, piece, err);
     }
     sn_free(s->engine, SN_MEM_OTHER, piece, piece_bytes);
     return status;
@@ -192,12 +142,14 @@ static snug_status fill_away(sn_state *s, const sn_home_entry *entry, snug_error
 static snug_status take_block(sn_state *s, sn_home_entry *entry, snug_error *err) {
     const sn_home *home = &entry->home;
     const sn_block_options options = {.populate = entry->bytes >= POPULATE_FROM_BYTES};
-    return sn_block_init(s->engine, home->slot ? SN_MEM_SLOTS : SN_MEM_WEIGHTS, home->name,
-                         entry->bytes, &options, &entry->block, err);
+    SNUG_TRY(sn_block_init(s->engine, home->slot ? SN_MEM_SLOTS : SN_MEM_WEIGHTS, home->name,
+                           entry->bytes, &options, &entry->block, err));
+    s->n_here++;
+    return SNUG_OK;
 }
 
-static void drop_block(sn_state *s, sn_home_entry *entry) {
-    s->n_here -= s->gpu && entry->block.data ? 1 : 0;
+void sn_home_drop_block(sn_state *s, sn_home_entry *entry) {
+    s->n_here -= entry->block.data ? 1 : 0;
     sn_block_clear(&entry->block);
 }
 
@@ -205,13 +157,11 @@ static snug_status allocate_home(sn_state *s, sn_home_entry *entry, snug_error *
     if (entry->block.data)
         return SNUG_OK;
     SNUG_TRY(take_block(s, entry, err));
-    s->n_here += s->gpu ? 1 : 0;
-    const snug_status status =
-        entry->there
-            ? sn_gpu_move(s->gpu, SN_GPU_FROM, entry->block.data, entry->there, entry->bytes, err)
-            : make_values(entry, 0, entry->bytes, entry->block.data, err);
+    void *data = entry->block.data;
+    const snug_status status = entry->there ? s->kind->get(s, entry, 0, entry->bytes, data, err)
+                                            : make_values(entry, 0, entry->bytes, data, err);
     if (status != SNUG_OK)
-        drop_block(s, entry);
+        sn_home_drop_block(s, entry);
     return status;
 }
 
@@ -230,22 +180,19 @@ snug_status sn_state_view(sn_state *s, uint32_t id, snug_view *out, snug_error *
     return SNUG_OK;
 }
 
-/* Whether the truth lies on the device, and no copy of it here. */
+/* Whether the truth lies in a file or on a device, and no copy of it here. */
 static bool is_away(const sn_home_entry *entry) {
-    return entry->there && !entry->block.data;
+    return entry->spilled || (entry->there && !entry->block.data);
 }
 
 snug_status sn_state_read(sn_state *s, uint32_t id, size_t first, size_t n, void *to,
                           snug_error *err) {
     sn_home_entry *entry = s->entries[id];
     assert(first <= entry->bytes && n <= entry->bytes - first);
-    if (entry->spilled && !s->gpu)
-        return sn_spill_read(s->file, to, n, entry->offset + first, err);
-    if (is_away(entry) && !entry->spilled)
-        return sn_gpu_move(s->gpu, SN_GPU_FROM, to, entry->there + first, n, err);
-    if (!is_away(entry))
-        SNUG_TRY(allocate_home(s, entry, err));
-    memcpy(to, (is_away(entry) ? entry->there : (unsigned char *)entry->block.data) + first, n);
+    if (is_away(entry))
+        return s->kind->get(s, entry, first, n, to, err);
+    SNUG_TRY(allocate_home(s, entry, err));
+    memcpy(to, (unsigned char *)entry->block.data + first, n);
     return SNUG_OK;
 }
 
@@ -253,10 +200,8 @@ snug_status sn_state_write(sn_state *s, uint32_t id, size_t first, size_t n, con
                            snug_error *err) {
     sn_home_entry *entry = s->entries[id];
     assert(first <= entry->bytes && n <= entry->bytes - first);
-    if (entry->spilled && !s->gpu)
-        return sn_spill_write(s->file, from, n, entry->offset + first, err);
     if (is_away(entry))
-        return put_piece(s, entry, first, n, from, err);
+        return s->kind->put(s, entry, first, n, from, err);
     SNUG_TRY(allocate_home(s, entry, err));
     memcpy((char *)entry->block.data + first, from, n);
     return SNUG_OK;
@@ -264,118 +209,10 @@ snug_status sn_state_write(sn_state *s, uint32_t id, size_t first, size_t n, con
 
 snug_status sn_state_restart(sn_state *s, uint32_t id, snug_error *err) {
     const sn_home_entry *entry = s->entries[id];
-    if (entry->spilled || is_away(entry))
-        return fill_away(s, entry, err);
+    if (is_away(entry))
+        return sn_home_fill(s, entry, err);
     return entry->block.data ? make_values(entry, 0, entry->bytes, entry->block.data, err)
                              : SNUG_OK;
-}
-
-/* --- on a GPU --------------------------------------------------------------------------------- */
-
-#define PLACE_ALIGN 256
-
-static bool is_to_place(const sn_home_entry *entry, const bool *wanted, uint32_t id) {
-    return wanted[id] && !entry->there;
-}
-
-static snug_status take_chunk(sn_state *s, const bool *wanted, sn_chunk **out, snug_error *err) {
-    size_t sum = 0;
-    void *chunk, *data;
-    for (uint32_t i = 0; i < s->n; i++) {
-        size_t bytes = s->entries[i]->bytes;
-        if (is_to_place(s->entries[i], wanted, i) &&
-            (!sn_size_align(bytes, PLACE_ALIGN, &bytes) || !sn_size_add(sum, bytes, &sum)))
-            return sn_fail(err, SNUG_E_OVERFLOW, "the variables exceed the address space");
-    }
-    SNUG_TRY(sn_alloc_zero(s->engine, SN_MEM_MODEL, sizeof(sn_chunk), &chunk, err));
-    const snug_status status = sn_gpu_take(s->gpu, "variables", sum, &data, err);
-    if (status != SNUG_OK) {
-        sn_free(s->engine, SN_MEM_MODEL, chunk, sizeof(sn_chunk));
-        return status;
-    }
-    *out = chunk;
-    (*out)->data = data;
-    return SNUG_OK;
-}
-
-static void leave_chunk(sn_state *s, sn_home_entry *entry) {
-    sn_chunk *chunk = entry->chunk;
-    entry->chunk = NULL;
-    entry->there = NULL;
-    if (!chunk || --chunk->n > 0)
-        return;
-    sn_gpu_give(s->gpu, chunk->data);
-    sn_free(s->engine, SN_MEM_MODEL, chunk, sizeof *chunk);
-}
-
-/* The bytes at its place become those of the block, or of the recipe. */
-static snug_status fill_place(sn_state *s, sn_home_entry *entry, snug_error *err) {
-    if (!entry->block.data)
-        return fill_away(s, entry, err);
-    SNUG_TRY(sn_gpu_move(s->gpu, SN_GPU_TO, entry->there, entry->block.data, entry->bytes, err));
-    drop_block(s, entry);
-    return SNUG_OK;
-}
-
-snug_status sn_state_place(sn_state *s, const bool *wanted, snug_error *err) {
-    sn_chunk *chunk = NULL;
-    size_t at = 0;
-    snug_status status = SNUG_OK;
-    bool some = false;
-    for (uint32_t i = 0; i < s->n; i++)
-        some = some || is_to_place(s->entries[i], wanted, i);
-    if (!some)
-        return SNUG_OK;
-    SNUG_TRY(take_chunk(s, wanted, &chunk, err));
-    chunk->n = 1; /* this function's hold */
-    for (uint32_t i = 0; status == SNUG_OK && i < s->n; i++) {
-        sn_home_entry *entry = s->entries[i];
-        if (!is_to_place(entry, wanted, i))
-            continue;
-        entry->there = (unsigned char *)chunk->data + at;
-        entry->chunk = chunk;
-        chunk->n++;
-        at += (entry->bytes + PLACE_ALIGN - 1) / PLACE_ALIGN * PLACE_ALIGN;
-        status = fill_place(s, entry, err);
-        if (status != SNUG_OK)
-            leave_chunk(s, entry);
-    }
-    sn_home_entry hold = {.chunk = chunk};
-    leave_chunk(s, &hold);
-    return status;
-}
-
-void *sn_state_at(const sn_state *s, uint32_t id) {
-    return s->entries[id]->there;
-}
-
-snug_status sn_state_settle(sn_state *s, snug_error *err) {
-    for (uint32_t i = 0; s->n_here > 0 && i < s->n; i++)
-        if (s->entries[i]->block.data && s->entries[i]->there)
-            SNUG_TRY(fill_place(s, s->entries[i], err));
-    return SNUG_OK;
-}
-
-static snug_status pin_home(sn_state *s, sn_home_entry *entry, snug_error *err) {
-    void *pinned;
-    SNUG_TRY(s->gpu->api->pin(s->gpu->gpu, entry->bytes, &pinned, err));
-    const bool has = entry->there || entry->block.data;
-    snug_status status = has ? sn_state_read(s, entry->id, 0, entry->bytes, pinned, err) : SNUG_OK;
-    if (status == SNUG_OK) {
-        drop_block(s, entry);
-        leave_chunk(s, entry);
-        entry->there = pinned;
-        entry->spilled = true;
-        status = has ? SNUG_OK : fill_away(s, entry, err);
-    } else
-        s->gpu->api->unpin(s->gpu->gpu, pinned, entry->bytes);
-    return status;
-}
-
-static void unpin_home(sn_state *s, sn_home_entry *entry) {
-    s->gpu->api->unpin(s->gpu->gpu, entry->there, entry->bytes);
-    entry->there = NULL;
-    entry->spilled = false;
 }
 
 /* --- the spill file --------------------------------------------------------------------------- */
@@ -404,13 +241,9 @@ static snug_status make_room(sn_state *s, const char *folder, size_t bytes, snug
                    : sn_spill_create(s->engine, folder, bytes, &s->file, err);
 }
 
-snug_status sn_state_spill(sn_state *s, uint32_t id, const char *folder, snug_error *err) {
-    sn_home_entry *entry = s->entries[id];
+static snug_status cpu_spill(sn_state *s, sn_home_entry *entry, const char *folder,
+                             snug_error *err) {
     size_t end;
-    if (entry->spilled)
-        return SNUG_OK;
-    if (s->gpu)
-        return pin_home(s, entry, err);
     if (!entry->home.slot)
         return sn_fail(err, SNUG_E_INVALID,
                        "variable '%s' is no slot of an optimizer; only these are spilled",
@@ -422,13 +255,51 @@ snug_status sn_state_spill(sn_state *s, uint32_t id, const char *folder, snug_er
     SNUG_TRY(make_room(s, folder, end, err));
     const snug_status status = entry->block.data ? sn_spill_write(s->file, entry->block.data,
                                                                   entry->bytes, entry->offset, err)
-                                                 : fill_away(s, entry, err);
+                                                 : sn_home_fill(s, entry, err);
     if (status == SNUG_OK) {
-        sn_block_clear(&entry->block);
+        sn_home_drop_block(s, entry);
         entry->spilled = true;
     }
     close_unused_file(s);
     return status;
+}
+
+static void cpu_unspilled(sn_state *s, sn_home_entry *entry) {
+    entry->spilled = false;
+    close_unused_file(s);
+}
+
+static snug_status cpu_get(sn_state *s, const sn_home_entry *entry, size_t first, size_t n,
+                           void *to, snug_error *err) {
+    return sn_spill_read(s->file, to, n, entry->offset + first, err);
+}
+
+static snug_status cpu_put(sn_state *s, const sn_home_entry *entry, size_t first, size_t n,
+                           const void *from, snug_error *err) {
+    return sn_spill_write(s->file, from, n, entry->offset + first, err);
+}
+
+static void cpu_leave(sn_state *s, sn_home_entry *entry) {
+    (void)s, (void)entry;
+}
+
+static void cpu_close(sn_state *s) {
+    (void)s;
+}
+
+static const sn_homes_class cpu_homes = {.on_disk = true,
+                                         .put = cpu_put,
+                                         .get = cpu_get,
+                                         .spill = cpu_spill,
+                                         .unspilled = cpu_unspilled,
+                                         .leave = cpu_leave,
+                                         .close = cpu_close};
+
+/* --- on any device ---------------------------------------------------------------------------- */
+
+snug_status sn_state_spill(sn_state *s, uint32_t id, const char *folder, snug_error *err) {
+    sn_home_entry *entry = s->entries[id];
+    return entry->spilled ? SNUG_OK : s->kind->spill(s, entry, folder, err);
 }
 
 snug_status sn_state_unspill(sn_state *s, uint32_t id, snug_error *err) {
@@ -436,21 +307,17 @@ snug_status sn_state_unspill(sn_state *s, uint32_t id, snug_error *err) {
     if (!entry->spilled)
         return SNUG_OK;
     SNUG_TRY(take_block(s, entry, err));
-    if (s->gpu) {
-        memcpy(entry->block.data, entry->there, entry->bytes);
-        s->n_here++;
-        unpin_home(s, entry);
-        return SNUG_OK;
-    }
-    const snug_status status =
-        sn_spill_read(s->file, entry->block.data, entry->bytes, entry->offset, err);
+    const snug_status status = s->kind->get(s, entry, 0, entry->bytes, entry->block.data, err);
     if (status != SNUG_OK) {
-        sn_block_clear(&entry->block);
+        sn_home_drop_block(s, entry);
         return status;
     }
-    entry->spilled = false;
-    close_unused_file(s);
+    s->kind->unspilled(s, entry);
     return SNUG_OK;
+}
+
+bool sn_state_on_disk(const sn_state *s) {
+    return s->kind->on_disk;
 }
 
 bool sn_state_is_spilled(const sn_state *s, uint32_t id) {
@@ -476,10 +343,8 @@ void sn_state_truncate(sn_state *s, uint32_t n) {
     forget_names(s, n);
     while (s->n > n) {
         sn_home_entry *entry = s->entries[--s->n];
-        drop_block(s, entry);
-        if (s->gpu && entry->spilled)
-            unpin_home(s, entry);
-        leave_chunk(s, entry);
+        sn_home_drop_block(s, entry);
+        s->kind->leave(s, entry);
         sn_source_drop(sn_recipe_source(&entry->home.init));
         s->bytes -= entry->bytes;
         sn_free(s->engine, SN_MEM_MODEL, entry, entry->entry_bytes);

@@ -16,14 +16,13 @@ uint32_t sn_undo_end(const sn_session *s) {
     const sn_plan *plan = s->plan;
     bool wrote = false;
     uint32_t end = 0;
-    if (s->executor->gpu)
-        return 0;
     for (uint32_t i = 0; i < plan->n_steps; i++) {
         const sn_step *step = &plan->steps[i];
         const sn_bound *bound = &s->bound[i];
         if (step->kind == SN_STEP_REPEAT || step->kind == SN_STEP_END)
             continue;
-        if (bound->writes_state && (bound->block != SN_NO_BLOCK || step->kind != SN_STEP_RUN))
+        if (bound->writes_state && (bound->block != SN_NO_BLOCK || step->kind != SN_STEP_RUN ||
+                                    !sn_runner_of_step(s, bound)->kind->undoes))
             return end;
         wrote = wrote || bound->writes_state;
         if (wrote && step->kind == SN_STEP_RUN &&

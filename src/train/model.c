@@ -26,7 +26,7 @@ static snug_status create_from(sn_network *network, snug_model **out, snug_error
     m->target = sn_engine_device(e, &m->device);
     status = sn_state_create(e, &m->state, err);
     if (status == SNUG_OK)
-        sn_state_set_gpu(m->state, sn_gpu_of(m->target));
+        sn_state_set_device(m->state, m->target);
     if (status == SNUG_OK)
         status = set_compiled(m, &(snug_compile){.optimizer = "adam", .loss = "mse"}, err);
     if (status == SNUG_OK)
