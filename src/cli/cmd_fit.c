@@ -2,6 +2,7 @@
  * stops before the first state write and the layer that made it is looked for. */
 #include "cli.h"
 
+#include <snug/device.h>
 #include <string.h>
 
 #define MAX_CALLBACKS 5
@@ -204,9 +205,10 @@ static snug_status check_budget(cli *c, snug_model *m, const fit_job *j, snug_er
 
 /* Before the first step, which is planned here; where that does not fit, training says so. */
 static void warn_missing(cli *c, snug_model *m, const fit_job *j) {
-    const char *device = c->args.text[OPT_device];
+    snug_device_info device;
     char missing[96];
-    if (device && strncmp(device, "gpu", 3) == 0 && check_budget(c, m, j, NULL) == SNUG_OK &&
+    if (snug_device_look(c->engine, &device, NULL) == SNUG_OK && device.total_bytes > 0 &&
+        check_budget(c, m, j, NULL) == SNUG_OK &&
         snug_model_missing(m, missing, sizeof missing, NULL) == SNUG_OK && missing[0])
         fprintf(stderr, "warning: %s\n", missing);
 }

@@ -25,8 +25,8 @@
 typedef struct sn_state sn_state;
 
 SNUG_CHECKED snug_status sn_state_create(snug_engine *e, sn_state **out, snug_error *err);
-/* Where homes lie: with a list of devices on the first one; as after create on the processor. Before
- * the first home is added, and once. */
+/* Where homes lie: with a list of devices on the first one; as after create on the processor.
+ * Before the first home is added, and once. */
 void sn_state_set_device(sn_state *s, const sn_device *d);
 void sn_state_destroy(sn_state *s);
 /* A new home. Its bytes are made, and filled from the recipe, when a plan or a view wants them
@@ -104,8 +104,9 @@ typedef struct {
                    after that, and prepare is called before each use (sn_executor_is_ready) */
 } sn_executor_options;
 
-/* devices (copied) are those the plans name, processors and GPUs in any mixture; two descriptions of
- * the host may pose as two devices. The homes of variables lie on the first. o NULL: none set. */
+/* devices (copied) are those the plans name, processors and GPUs in any mixture; two descriptions
+ * of the host may pose as two devices. The homes of variables lie on the first. o NULL: none set.
+ */
 SNUG_CHECKED snug_status sn_executor_create(snug_engine *e, sn_state *state,
                                             const sn_device *const *devices, int n_devices,
                                             const sn_executor_options *o, sn_executor **out,
@@ -131,6 +132,7 @@ bool sn_executor_is_ready(sn_executor *x);
 void sn_executor_forget(sn_executor *x);
 /* Arena of a memory of the plan's numbering, for tests and reports. */
 snug_view sn_executor_arena(const sn_executor *x, uint32_t memory);
+size_t sn_executor_booked(const sn_executor *x); /* of arenas, on the ledger */
 
 /* How rows of an input come: fill(ctx, first_row, n_rows, view). Lent; bound until changed. recipe
  * (NULL: never): whether the rows from first_row on are the elements of one, and from which on; a
@@ -177,7 +179,9 @@ void sn_session_output(const sn_session *s, uint32_t output, snug_view *out);
 typedef struct {
     bool reference_only;
     bool write_state;
-    const sn_scalar *params; /* NULL: defaults */
+    const sn_device *const *devices; /* with `placed`, per node: which of them runs it; NULL: the */
+    const uint16_t *placed;          /* processor runs everything */
+    const sn_scalar *params;         /* NULL: defaults */
     const sn_input_binding *inputs;
     snug_status (*visit)(void *ctx, sn_node node, const snug_view *outs, int n_outs,
                          snug_error *err);

@@ -13,12 +13,15 @@
 #include <stdio.h>
 #include <string.h>
 
-static size_t idle_bytes(const sn_idle *i) {
-    const sn_executor *x = (const sn_executor *)i;
+size_t sn_executor_booked(const sn_executor *x) {
     size_t sum = 0;
     for (uint32_t k = 0; k < x->n_runners; k++)
-        sum += x->runners[k].kind->idle_bytes(&x->runners[k]);
+        sum += x->runners[k].kind->booked(&x->runners[k]);
     return sum;
+}
+
+static size_t idle_bytes(const sn_idle *i) {
+    return sn_executor_booked((const sn_executor *)i);
 }
 
 static void give_idle(sn_idle *i) {

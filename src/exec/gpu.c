@@ -204,6 +204,24 @@ static snug_status open_gpu(sn_gpu_device *g, int index, const snug_device_optio
     return check_context(g, err);
 }
 
+snug_status sn_gpu_open(snug_engine *e, int index, const snug_device_options *o,
+                        sn_gpu_device **out, snug_error *err) {
+    void *block;
+    SNUG_TRY(sn_alloc_zero(e, SN_MEM_KERNELS, sizeof(sn_gpu_device), &block, err));
+    sn_gpu_device *g = block;
+    g->engine = e;
+    const snug_status status = open_gpu(g, index, o, err);
+    if (status == SNUG_OK)
+        *out = g;
+    else
+        close_gpu(g);
+    return status;
+}
+
+void sn_gpu_close(sn_gpu_device *d) {
+    close_gpu(d);
+}
+
 static snug_status parse_name(const char *name, bool *is_gpu, int *index, snug_error *err) {
     char rest;
     *index = 0;
@@ -230,7 +248,7 @@ snug_status snug_device(snug_engine *engine, const char *name, const snug_device
     const snug_device_options none = {.budget_bytes = 0};
     bool is_gpu;
     int index;
-    void *block;
+    sn_gpu_device *g;
     if (!engine || !name)
         return sn_fail(err, SNUG_E_INVALID, "snug_device: engine and name must not be NULL");
     SNUG_TRY(parse_name(name, &is_gpu, &index, err));
@@ -238,15 +256,9 @@ snug_status snug_device(snug_engine *engine, const char *name, const snug_device
     sn_engine_attach(engine, NULL, NULL);
     if (!is_gpu)
         return SNUG_OK;
-    SNUG_TRY(sn_alloc_zero(engine, SN_MEM_KERNELS, sizeof(sn_gpu_device), &block, err));
-    sn_gpu_device *g = block;
-    g->engine = engine;
-    const snug_status status = open_gpu(g, index, options ? options : &none, err);
-    if (status == SNUG_OK)
-        sn_engine_attach(engine, g, close_gpu);
-    else
-        close_gpu(g);
-    return status;
+    SNUG_TRY(sn_gpu_open(engine, index, options ? options : &none, &g, err));
+    sn_engine_attach(engine, g, close_gpu);
+    return SNUG_OK;
 }
 
 snug_status snug_device_reset(snug_engine *engine, snug_error *err) {

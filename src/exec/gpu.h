@@ -15,6 +15,8 @@
 #include "kernels/cpu/cpu.h"
 #include "op/runner.h"
 
+#include <snug/device.h>
+
 /* What kernels of a card may take for granted of the address of an operand. */
 #define SN_GPU_ALIGN 256
 
@@ -40,6 +42,11 @@ typedef struct sn_gpu_device {
     int64_t room_ms;          /* when; 0: something was taken or given since */
 } sn_gpu_device;
 
+/* A GPU for a list of devices; that of snug_device is one that the engine closes itself. Close it
+ * before the engine, when nothing uses it. */
+SNUG_CHECKED snug_status sn_gpu_open(snug_engine *e, int index, const snug_device_options *o,
+                                     sn_gpu_device **out, snug_error *err);
+void sn_gpu_close(sn_gpu_device *d);
 /* NULL: the device is the host. */
 sn_gpu_device *sn_gpu_of(const sn_device *d);
 /* That of snug_device; NULL: models of the engine run on the host. */

@@ -605,7 +605,7 @@ const sn_runner_class sn_gpu_runner = {
     .fits = gpu_fits,
     .drop_arenas = gpu_drop_arenas,
     .arena = gpu_arena,
-    .idle_bytes = gpu_nothing,
+    .booked = gpu_nothing,
     .others = gpu_nothing,
     .take_others = gpu_take_nothing,
     .file_bytes = gpu_file_bytes,
@@ -632,6 +632,7 @@ const sn_runner_class sn_gpu_runner = {
     .between = gpu_between,
     .end = sn_gpu_end,
     .give_up = sn_gpu_give_up,
+    .call_once = sn_gpu_call_once,
     .takes_next = sn_gpu_takes_next,
     .has_next = sn_gpu_has_next,
 };

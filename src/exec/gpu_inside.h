@@ -127,4 +127,8 @@ void sn_gpu_give_up(sn_runner *r, sn_session *s);
 bool sn_gpu_takes_next(const sn_runner *r, const sn_session *s);
 bool sn_gpu_has_next(const sn_runner *r, const sn_session *s);
 
+/* --- gpu_once.c: a call without a plan -------------------------------------------------------- */
+SNUG_CHECKED snug_status sn_gpu_call_once(snug_engine *e, const sn_device *d, const sn_opdesc *desc,
+                                          const sn_call *call, snug_error *err);
+
 #endif

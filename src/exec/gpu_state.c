@@ -1,6 +1,6 @@
 /* gpu_state.c: the homes of variables on a GPU: in device memory, those that plans ask for together
- * in one chunk. A block is a copy that somebody looks at: from then on the block is the truth, until
- * sn_state_settle takes its bytes back to the device. A spilled home is pinned host memory.
+ * in one chunk. A block is a copy that somebody looks at: from then on the block is the truth,
+ * until sn_state_settle takes its bytes back to the device. A spilled home is pinned host memory.
  *
  * Invariant: a home with a block has its truth there, else at its place on the device, if it has
  * one. */

@@ -1,5 +1,5 @@
-/* homes.h: what the files of the state share (state.c, gpu_state.c): its homes, and the table of what
- * they do on a kind of device. Nobody else includes it. */
+/* homes.h: what the files of the state share (state.c, gpu_state.c): its homes, and the table of
+ * what they do on a kind of device. Nobody else includes it. */
 #ifndef SN_EXEC_HOMES_H
 #define SN_EXEC_HOMES_H
 

@@ -23,10 +23,18 @@ typedef struct {
     sn_scalar *params; /* one per slot */
 } sn_naive;
 
+static const sn_device *device_of(const sn_naive *n, sn_node node) {
+    const sn_naive_options *o = n->options;
+    return o->placed ? o->devices[o->placed[node.i]] : &n->device.device;
+}
+
+/* The size of an opaque value is its maker's. */
 static snug_status make_buffer(sn_naive *n, sn_value v, snug_error *err) {
     snug_view *view = &n->views[v.i];
+    const sn_node maker = sn_graph_value_at(n->graph, v)->node;
+    const sn_device *device = maker.i == SN_NO_NODE.i ? &n->device.device : device_of(n, maker);
     view->type = *sn_graph_type(n->graph, v);
-    SNUG_TRY(sn_value_bytes(n->graph, v, &n->device.device, &view->bytes, err));
+    SNUG_TRY(sn_value_bytes(n->graph, v, device, &view->bytes, err));
     SNUG_TRY(sn_alloc(n->engine, SN_MEM_OTHER, view->bytes, &view->data, err));
     n->owned[v.i] = true;
     return SNUG_OK;
@@ -65,14 +73,12 @@ static snug_status read_variables(sn_naive *n, snug_error *err) {
     return SNUG_OK;
 }
 
-/* One call with scratch and prepared object made for it. */
-static snug_status call_kernel(sn_naive *n, const sn_node_info *node, const sn_opdesc *desc,
+static snug_status call_kernel(sn_naive *n, sn_node id, const sn_opdesc *desc,
                                const snug_view *operands, snug_error *err) {
-    sn_variant variant = {0};
+    const sn_node_info *node = sn_graph_node_at(n->graph, id);
+    const sn_device *device = device_of(n, id);
     uint32_t slots[SN_MAX_PARAMS];
     sn_scalar params[SN_MAX_PARAMS];
-    void *scratch = NULL, *prepared = NULL;
-    SNUG_TRY(n->device.device.describe(&n->device.device, desc, &variant, err));
     sn_param_gather(n->params, sn_graph_n_params(n->graph), slots,
                     sn_param_slots(node->op, &node->attrs, slots), params);
     sn_call call = {.op = node->op,
@@ -82,21 +88,9 @@ static snug_status call_kernel(sn_naive *n, const sn_node_info *node, const sn_o
                     .n_out = node->n_out,
                     .in = operands,
                     .out = operands + node->n_in,
-                    .workspace_bytes = variant.workspace_bytes,
-                    .n_threads = n->device.device.n_threads,
                     .team = n->team};
     call.full = node->n_out > 0 && call.out[0].type.rank > 0 ? call.out[0].type.dims[0] : 1;
-    snug_status status = sn_alloc(n->engine, SN_MEM_OTHER, variant.workspace_bytes, &scratch, err);
-    if (status == SNUG_OK)
-        status = sn_kernel_prepare(n->engine, &n->device, desc, &prepared, err);
-    if (status == SNUG_OK) {
-        call.workspace = scratch;
-        call.prepared = prepared;
-        status = sn_kernel_of(&n->device, node->op)(&call, err);
-    }
-    sn_kernel_release(n->engine, node->op, prepared);
-    sn_free(n->engine, SN_MEM_OTHER, scratch, variant.workspace_bytes);
-    return status;
+    return sn_runner_class_of(device)->call_once(n->engine, device, desc, &call, err);
 }
 
 static snug_status run_one(sn_naive *n, sn_node id, snug_error *err) {
@@ -110,7 +104,7 @@ static snug_status run_one(sn_naive *n, sn_node id, snug_error *err) {
         SNUG_TRY(make_buffer(n, node->out[i], err));
         operands[node->n_in + i] = n->views[node->out[i].i];
     }
-    const snug_status status = call_kernel(n, node, &desc, operands, err);
+    const snug_status status = call_kernel(n, id, &desc, operands, err);
     if (status != SNUG_OK)
         return sn_fail_at(n->graph, id, status, err);
     if (!n->options->visit)

@@ -53,7 +53,7 @@ typedef struct sn_runner_class {
     bool (*fits)(const sn_runner *r, const sn_session *s); /* with what was made */
     void (*drop_arenas)(sn_runner *r);
     snug_view (*arena)(const sn_runner *r, uint32_t memory); /* data NULL: there is none */
-    size_t (*idle_bytes)(const sn_runner *r);                /* of arenas, on the ledger */
+    size_t (*booked)(const sn_runner *r);                    /* of arenas, on the ledger */
     /* What other executors of the engine would give where there is no room; they give it. */
     size_t (*others)(const sn_runner *r);
     bool (*take_others)(const sn_runner *r);
@@ -99,6 +99,12 @@ typedef struct sn_runner_class {
     void *(*between)(const sn_runner *r);
     snug_status (*end)(sn_runner *r, sn_session *s, snug_error *err); /* all is done */
     void (*give_up)(sn_runner *r, sn_session *s);                     /* a step has failed */
+
+    /* --- without a plan --- */
+    /* One call on operands in the host's memory, over when it returns; workspace, parameters and
+     * what else it needs are made for it. */
+    snug_status (*call_once)(snug_engine *e, const sn_device *d, const sn_opdesc *desc,
+                             const sn_call *call, snug_error *err);
 
     /* --- the next run's inputs, while one is under way --- */
     bool (*takes_next)(const sn_runner *r, const sn_session *s);

@@ -100,7 +100,7 @@ static snug_view cpu_arena(const sn_runner *r, uint32_t memory) {
     return (snug_view){.data = b->data, .bytes = b->bytes};
 }
 
-static size_t cpu_idle_bytes(const sn_runner *r) {
+static size_t cpu_booked(const sn_runner *r) {
     size_t sum = 0;
     for (uint32_t m = 0; m < SN_MAX_MEMORIES; m++)
         sum += side_of(r)->arenas[m].booked_bytes;
@@ -273,6 +273,27 @@ static bool never(const sn_runner *r, const sn_session *s) {
     return false;
 }
 
+static snug_status cpu_call_once(snug_engine *e, const sn_device *d, const sn_opdesc *desc,
+                                 const sn_call *call, snug_error *err) {
+    const sn_cpu_device *cpu = (const sn_cpu_device *)d;
+    sn_variant variant = {0};
+    void *scratch = NULL, *prepared = NULL;
+    SNUG_TRY(d->describe(d, desc, &variant, err));
+    SNUG_TRY(sn_alloc(e, SN_MEM_OTHER, variant.workspace_bytes, &scratch, err));
+    snug_status status = sn_kernel_prepare(e, cpu, desc, &prepared, err);
+    if (status == SNUG_OK) {
+        sn_call own = *call;
+        own.workspace = scratch;
+        own.workspace_bytes = variant.workspace_bytes;
+        own.n_threads = d->n_threads;
+        own.prepared = prepared;
+        status = sn_kernel_of(cpu, desc->op)(&own, err);
+    }
+    sn_kernel_release(e, desc->op, prepared);
+    sn_free(e, SN_MEM_OTHER, scratch, variant.workspace_bytes);
+    return status;
+}
+
 const sn_runner_class sn_cpu_runner = {
     .on_disk = true,
     .lends = true,
@@ -283,7 +304,7 @@ const sn_runner_class sn_cpu_runner = {
     .fits = cpu_fits,
     .drop_arenas = cpu_drop_arenas,
     .arena = cpu_arena,
-    .idle_bytes = cpu_idle_bytes,
+    .booked = cpu_booked,
     .others = cpu_others,
     .take_others = cpu_take_others,
     .file_bytes = cpu_file_bytes,
@@ -310,6 +331,7 @@ const sn_runner_class sn_cpu_runner = {
     .between = cpu_between,
     .end = nothing,
     .give_up = cpu_forget,
+    .call_once = cpu_call_once,
     .takes_next = never,
     .has_next = never,
 };

@@ -12,11 +12,12 @@ static snug_status describe_node(sn_planner *p, uint32_t i, snug_error *err) {
     sn_opdesc d;
     const sn_node_info *n = sn_graph_node_at(p->graph, (sn_node){i});
     sn_graph_desc(p->graph, (sn_node){i}, &d);
-    const snug_status st = p->device->describe(p->device, &d, &p->variant[i], err);
+    const sn_device *device = p->placed ? p->devices[p->placed[i]] : p->device;
+    const snug_status st = device->describe(device, &d, &p->variant[i], err);
     if (st != SNUG_OK)
         return sn_fail_in(err, st, "node n%u (%s) of layer '%s' on %s", i, sn_ops[n->op].name,
-                          owner_of(p, n), p->device->name);
-    p->seconds[i] = sn_cost_seconds(p->device, &d, &p->variant[i]);
+                          owner_of(p, n), device->name);
+    p->seconds[i] = sn_cost_seconds(device, &d, &p->variant[i]);
     return SNUG_OK;
 }
 

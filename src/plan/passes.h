@@ -28,11 +28,13 @@ typedef struct sn_planner sn_planner;
 struct sn_planner {
     snug_engine *engine;
     const sn_graph *graph;
-    const sn_device *device;
-    sn_zone *work;     /* dies with the planner */
-    sn_plan *plan;     /* being made */
-    sn_planner *fused; /* of the same step with fused updates; NULL: there is none */
-    bool taken;        /* the plan is a member that was chosen */
+    const sn_device *device; /* the first of the list */
+    const sn_device *const *devices;
+    const uint16_t *placed; /* per node: which one runs it; NULL: the first */
+    sn_zone *work;          /* dies with the planner */
+    sn_plan *plan;          /* being made */
+    sn_planner *fused;      /* of the same step with fused updates; NULL: there is none */
+    bool taken;             /* the plan is a member that was chosen */
     uint32_t n_nodes, n_values;
     sn_variant *variant;    /* per node */
     double *seconds;        /* per node: of one run */
@@ -217,6 +219,8 @@ double sn_program_seconds(const sn_planner *p, const sn_program *program);
 SNUG_CHECKED snug_status sn_plan_choose(sn_planner *p, const sn_plan_options *o, snug_error *err);
 SNUG_CHECKED snug_status sn_plan_front(sn_planner *p, const sn_plan_options *o, sn_plan_point *out,
                                        uint32_t max, uint32_t *n, snug_error *err);
+/* The plan of nodes that are placed on devices: p->plan is written, and checked by who called. */
+SNUG_CHECKED snug_status sn_plan_place(sn_planner *p, const sn_plan_options *o, snug_error *err);
 SNUG_CHECKED snug_status sn_plan_emit(sn_planner *p, const sn_layout *l, snug_error *err);
 /* Slots that go to the spill file: those wanted (one per variable; SNUG_E_INVALID where one cannot
  * be), or NULL: all that can. Sets what passes ask of them; before the first layout. */

@@ -157,13 +157,16 @@ typedef struct {
 } sn_plan_floor;
 
 typedef struct {
-    const sn_device *const *devices; /* device 0 runs everything for now */
+    const sn_device *const *devices; /* the first has the homes of variables */
     int n_devices;
-    size_t arena_bytes;  /* the most the arena may have; 0: no limit. SNUG_E_BUDGET where no plan
+    const uint16_t *placed; /* per node: which device runs it, with copies between them; NULL: the
+                               first runs everything. With it the batch runs whole, each node once,
+                               without a limit: what says otherwise below is refused */
+    size_t arena_bytes;     /* the most the arena may have; 0: no limit. SNUG_E_BUDGET where no plan
                             fits */
-    size_t step_bytes;   /* of a step of the plan: counted with the arena; 0: not counted */
-    uint32_t effort;     /* times the usual work; 0: once */
-    int64_t slices;      /* run the batch in this many pieces; 0: as few as the limit asks for */
+    size_t step_bytes;      /* of a step of the plan: counted with the arena; 0: not counted */
+    uint32_t effort;        /* times the usual work; 0: once */
+    int64_t slices;         /* run the batch in this many pieces; 0: as few as the limit asks for */
     size_t part_bytes;   /* with slices: only of what stands at values of so many bytes; 0: of all
                             that can be sliced */
     bool may_spill;      /* slots may lie in a file: arena_bytes is what the arena may have with all

@@ -28,6 +28,10 @@ static snug_status check_options(const sn_graph *g, const sn_plan_options *o, sn
     if (sn_graph_n_nodes(g) > UINT32_MAX / 64 || sn_graph_n_values(g) > UINT32_MAX / 64)
         return sn_fail(err, SNUG_E_OVERFLOW, "plan: a graph of %u nodes is too large",
                        sn_graph_n_nodes(g));
+    for (uint32_t i = 0; o->placed && i < sn_graph_n_nodes(g); i++)
+        if (o->placed[i] >= o->n_devices)
+            return sn_fail(err, SNUG_E_INVALID, "node n%u is placed on device %u; there are %d", i,
+                           o->placed[i], o->n_devices);
     return SNUG_OK;
 }
 
@@ -73,6 +77,10 @@ static snug_status run_passes(sn_planner *p, const sn_plan_options *o, spilling 
                               snug_error *err) {
     sn_plan_options limited = *o;
     SNUG_TRY(find_facts(p, err));
+    if (o->placed) {
+        SNUG_TRY(sn_plan_place(p, o, err));
+        return sn_plan_summarise(p->plan, err);
+    }
     if (p->fused)
         SNUG_TRY(find_facts(p->fused, err));
     p->spills_values = what == ALL_IN_FILES;
@@ -108,6 +116,8 @@ static snug_status open_planner(snug_engine *e, const sn_graph *g, const sn_plan
     *out = (sn_planner){.engine = e,
                         .graph = g,
                         .device = o->devices[0],
+                        .devices = o->devices,
+                        .placed = o->placed,
                         .spill_limit = o->spill_bytes,
                         .n_nodes = sn_graph_n_nodes(g),
                         .n_values = sn_graph_n_values(g)};
@@ -243,6 +253,9 @@ snug_status sn_plan_build(snug_engine *e, const sn_graph *g, const sn_plan_optio
 snug_status sn_plan_curve(snug_engine *e, const sn_graph *g, const sn_plan_options *o,
                           sn_plan_point *out, uint32_t max, uint32_t *n, snug_error *err) {
     SNUG_TRY(check_options(g, o, err));
+    if (o->placed)
+        return sn_fail(err, SNUG_E_UNSUPPORTED,
+                       "a plan with nodes placed on devices has no limit, and so no curve");
     planners all = {0};
     snug_status st = open_planners(e, g, o, true, &all, err);
     if (st == SNUG_OK)

@@ -35,7 +35,8 @@ int py_open_device(void) {
         return 0;
     if (any && snug_device_count(NULL, &err) == 0)
         return err.cause == SNUG_CAUSE_OTHER_VERSION ? warn(err.text) : 0;
-    if (snug_device(py.engine, any ? "gpu" : name, &options, &err) == SNUG_OK)
+    const char *wanted = any ? "gpu" : name;
+    if (snug_device(py.engine, wanted, &options, &err) == SNUG_OK)
         return 0;
     if (any)
         return warn(err.text);

@@ -148,20 +148,18 @@ static void cpu_model(const snug_io *io, char *model, size_t size) {
     model[strcspn(model, "\n")] = 0;
 }
 
-/* Of whom the rates are: the engine's GPU, or the processor. */
+static snug_status cpu_describe(const snug_engine *e, char *title, size_t size, char *kind,
+                                size_t kind_size, snug_error *err) {
+    (void)err;
+    cpu_model(sn_engine_io(e), title, size);
+    snprintf(kind, kind_size, "%s-%d", sn_cpu_isa(), snug_engine_threads(e));
+    return SNUG_OK;
+}
+
+/* Of whom the rates are. */
 static snug_status describe_machine(const snug_engine *e, char *title, size_t size, char *kind,
                                     size_t kind_size, snug_error *err) {
-    const sn_gpu_device *g = sn_engine_gpu(e);
-    sn_gpu_facts facts;
-    if (!g) {
-        cpu_model(sn_engine_io(e), title, size);
-        snprintf(kind, kind_size, "%s-%d", sn_cpu_isa(), snug_engine_threads(e));
-        return SNUG_OK;
-    }
-    SNUG_TRY(g->api->facts(g->gpu, &facts, err));
-    snprintf(title, size, "%s", facts.name);
-    snprintf(kind, kind_size, "gpu%s", g->exact ? "-exact" : "");
-    return SNUG_OK;
+    return sn_calibration_of(e)->describe(e, title, size, kind, kind_size, err);
 }
 
 /* FOLDER/rates-ISA-THREADS-CPU.txt, FOLDER/rates-gpu-CARD.txt; processor and card by the hash of
@@ -226,13 +224,7 @@ snug_status snug_rates_load(snug_engine *engine, const char *folder, int *found,
     if (sn_system_text(sn_engine_io(engine), path, text, sizeof text)[0] == 0)
         return SNUG_OK;
     SNUG_TRY(sn_rates_parse(text, path, &r, err));
-    sn_gpu_device *g = sn_engine_gpu(engine);
-    if (g) {
-        g->device.rates = r;
-        g->device.measured = true;
-    } else {
-        sn_engine_set_rates(engine, &r);
-    }
+    sn_calibration_of(engine)->set(engine, &r);
     *found = 1;
     return SNUG_OK;
 }
@@ -244,9 +236,11 @@ snug_status sn_say_rate(const snug_writer *w, sn_rate rate, double now, double b
                   sn_rate_what(rate));
 }
 
-static snug_status measure_rates(snug_engine *e, const char *folder, const snug_writer *w,
-                                 sn_rates *r, snug_error *err) {
-    sn_rates built_in = *r;
+static snug_status cpu_measure(snug_engine *e, const char *folder, const snug_writer *w,
+                               sn_rates *r, snug_error *err) {
+    sn_cpu_device cpu;
+    sn_cpu_device_init(&cpu, snug_engine_threads(e), false);
+    sn_rates built_in = *r = cpu.device.rates;
     for (int i = 0; i < N_PROBES; i++) {
         const sn_rate rate = probes[i].rate;
         SNUG_TRY(run_probe(e, &probes[i], r, err));
@@ -263,20 +257,17 @@ static snug_status measure_rates(snug_engine *e, const char *folder, const snug_
     return sn_say_rate(w, SN_RATE_spill_write, r->spill_write, built_in.spill_write, err);
 }
 
+const sn_calibration sn_calibration_of_cpu = {cpu_describe, cpu_measure, sn_engine_set_rates};
+
 snug_status snug_calibrate(snug_engine *engine, const char *folder, const snug_writer *out,
                            snug_error *err) {
     char path[1024];
-    sn_cpu_device cpu;
+    sn_rates r;
     if (!engine || !folder || !out)
         return sn_fail(err, SNUG_E_INVALID, "snug_calibrate: engine, folder or out is NULL");
     SNUG_TRY(file_of(engine, folder, path, sizeof path, err));
     SNUG_TRY(make_folder(sn_engine_io(engine), folder, err));
-    sn_cpu_device_init(&cpu, snug_engine_threads(engine), false);
-    sn_rates r = cpu.device.rates;
-    if (sn_engine_gpu(engine))
-        SNUG_TRY(sn_calibrate_gpu(sn_engine_gpu(engine), out, &r, err));
-    else
-        SNUG_TRY(measure_rates(engine, folder, out, &r, err));
+    SNUG_TRY(sn_calibration_of(engine)->measure(engine, folder, out, &r, err));
     SNUG_TRY(write_rates(engine, path, &r, err));
     int found = 0;
     SNUG_TRY(snug_rates_load(engine, folder, &found, err)); /* what later runs will read */

@@ -9,6 +9,7 @@
 #include "report/probe.h"
 
 #include <math.h>
+#include <stdio.h>
 
 enum { MEASUREMENTS = 7, MOST_OPERANDS = 4 };
 static const double LONG_ENOUGH = 3e-4; /* seconds of a captured run */
@@ -200,7 +201,10 @@ static snug_status measure_link(sn_gpu_device *g, sn_rates *r, snug_error *err) 
 }
 
 /* --- all of it -------------------------------------------------------------------------------- */
-snug_status sn_calibrate_gpu(sn_gpu_device *g, const snug_writer *w, sn_rates *r, snug_error *err) {
+static snug_status gpu_measure(snug_engine *e, const char *folder, const snug_writer *w,
+                               sn_rates *r, snug_error *err) {
+    sn_gpu_device *g = sn_engine_gpu(e);
+    (void)folder;
     const sn_rates built_in = g->api->device(g->gpu)->rates;
     sn_rates before = built_in;
     *r = g->device.rates = built_in; /* what is expected */
@@ -215,4 +219,25 @@ snug_status sn_calibrate_gpu(sn_gpu_device *g, const snug_writer *w, sn_rates *r
     SNUG_TRY(measure_link(g, r, err));
     SNUG_TRY(sn_say_rate(w, SN_RATE_spill_read, r->spill_read, before.spill_read, err));
     return sn_say_rate(w, SN_RATE_spill_write, r->spill_write, before.spill_write, err);
+}
+
+static snug_status gpu_describe(const snug_engine *e, char *title, size_t size, char *kind,
+                                size_t kind_size, snug_error *err) {
+    const sn_gpu_device *g = sn_engine_gpu(e);
+    sn_gpu_facts facts;
+    SNUG_TRY(g->api->facts(g->gpu, &facts, err));
+    snprintf(title, size, "%s", facts.name);
+    snprintf(kind, kind_size, "gpu%s", g->exact ? "-exact" : "");
+    return SNUG_OK;
+}
+
+static void gpu_set(snug_engine *e, const sn_rates *r) {
+    sn_gpu_device *g = sn_engine_gpu(e);
+    g->device.rates = *r;
+    g->device.measured = true;
+}
+
+const sn_calibration *sn_calibration_of(const snug_engine *e) {
+    static const sn_calibration of_gpu = {gpu_describe, gpu_measure, gpu_set};
+    return sn_engine_gpu(e) ? &of_gpu : &sn_calibration_of_cpu;
 }

@@ -4,7 +4,7 @@
 #include "base/say.h"
 #include "model/json.h"
 #include "report/curve.h"
-#include "train/model.h"
+#include "train/step_budget.h"
 
 #include <stdio.h>
 
@@ -34,9 +34,9 @@ static bool is_shown(const sn_curve *c, size_t i, size_t before) {
 
 /* The budget that was asked for beside the curve, 0: none. A card's is what it has free. */
 static size_t budget_of(const snug_model *m, const snug_plan_request *r) {
-    return sn_gpu_of(m->target) ? 0
-           : r->budget_bytes    ? r->budget_bytes
-                                : snug_budget_bytes(m->engine);
+    if (!m->kind->of_process)
+        return 0;
+    return r->budget_bytes ? r->budget_bytes : m->kind->asked(m);
 }
 
 static snug_status say_point(const snug_curve_point *p, const sn_curve *c, const snug_writer *w,
@@ -66,7 +66,7 @@ static snug_status say_end(const sn_curve *c, size_t budget, const snug_writer *
 
 static snug_status say_table(const snug_model *m, const snug_plan_request *r, const sn_curve *c,
                              const snug_writer *w, snug_error *err) {
-    const char *const where = sn_gpu_of(m->target) ? "    on the host" : "      in a file";
+    const char *const where = m->kind->waits_column;
     const size_t budget = budget_of(m, r);
     size_t shown = 0;
     bool marked = budget == 0;

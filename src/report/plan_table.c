@@ -12,6 +12,7 @@
 #include "report/advice.h"
 #include "report/curve.h"
 #include "train/model.h"
+#include "train/step_budget.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -55,7 +56,7 @@ static size_t within(size_t bytes, size_t taken, size_t whole) {
 /* Every byte of the peak, once; with a budget every byte of that. */
 static int make_rows(const plan_report *r, category_row rows[N_ROWS]) {
     const snug_model_plan_info *p = &r->info;
-    const bool on_gpu = sn_gpu_of(r->model->target) != NULL;
+    const sn_budget_class *of = r->model->kind;
     const size_t live = p->input_bytes + p->activation_bytes + p->gradient_bytes +
                         p->workspace_bytes + p->output_bytes;
     const size_t known = p->process_bytes + p->weights_bytes + p->optimizer_bytes + p->arena_bytes +
@@ -76,11 +77,9 @@ static int make_rows(const plan_report *r, category_row rows[N_ROWS]) {
         {"packing gap", p->arena_bytes > live ? p->arena_bytes - live : 0, true, false},
         {"graph and plan", p->graph_bytes + p->plan_bytes, false, false},
         {"input pipeline", p->pipeline_bytes, false, true},
-        {on_gpu ? "buffers" : "sessions, windows, names",
-         p->peak_bytes > known ? p->peak_bytes - known : 0, false, false},
-        {on_gpu ? "context" : "process", p->process_bytes, false, false},
-        {on_gpu ? "reserve for libraries" : "reserve for the process",
-         p->budget_bytes ? p->reserve_bytes : 0, false, false},
+        {of->books, p->peak_bytes > known ? p->peak_bytes - known : 0, false, false},
+        {of->process, p->process_bytes, false, false},
+        {of->reserve, p->budget_bytes ? p->reserve_bytes : 0, false, false},
         {"next batch", p->next_batch_bytes, false, true},
         {"validation, remainder", later, false, true},
         {"spare", within(SIZE_MAX, taken, whole), false, false},
@@ -249,7 +248,7 @@ static snug_status say_means(const plan_report *r, snug_error *err) {
     if (p->spilled_bytes > 0)
         SNUG_TRY(sn_say(r->w, err, "  %s wait in %s: +%s a step\n",
                         snug_bytes_print(p->spilled_bytes, bytes, sizeof bytes),
-                        sn_gpu_of(r->model->target) ? "pinned memory of the host" : "a file",
+                        r->model->kind->waits,
                         sn_seconds_print(price_of_spill(p), seconds, sizeof seconds)));
     if (p->slices <= 1 && p->recomputed == 0 && p->spilled_bytes == 0)
         return sn_say(r->w, err, "  nothing had to be done for it\n");
@@ -258,12 +257,12 @@ static snug_status say_means(const plan_report *r, snug_error *err) {
 
 /* Where others hold a part of what was asked for. */
 static snug_status say_left(const plan_report *r, snug_error *err) {
-    const sn_gpu_device *g = sn_gpu_of(r->model->target);
+    const size_t bytes = r->model->kind->asked(r->model);
     char asked[32];
-    if (!g || g->budget_bytes <= r->info.budget_bytes)
+    if (r->model->kind->of_process || bytes <= r->info.budget_bytes)
         return SNUG_OK;
     return sn_say(r->w, err, "  that is what is free on %s of the budget of %s\n",
-                  r->model->target->name, snug_bytes_print(g->budget_bytes, asked, sizeof asked));
+                  r->model->target->name, snug_bytes_print(bytes, asked, sizeof asked));
 }
 
 static snug_status say_verdict(const plan_report *r, snug_error *err) {
@@ -295,13 +294,13 @@ static snug_status say_verdict(const plan_report *r, snug_error *err) {
 static snug_status say_head(const plan_report *r, snug_error *err) {
     const bool color = r->style & SNUG_REPORT_COLOR;
     const char *bold = color ? "\x1b[1m" : "", *off = color ? "\x1b[0m" : "";
-    const bool on_gpu = sn_gpu_of(r->model->target) != NULL;
+    const bool named = !r->model->kind->of_process;
     char name[96], type[192], peak[32];
     SNUG_TRY(sn_say(r->w, err, "Plan of \"%s\", input %s, batch %lld%s%s: ",
                     sn_plain_text(snug_model_name(r->model), name, sizeof name),
                     snug_type_print(snug_model_input(r->model), type, sizeof type),
-                    (long long)r->request->batch, on_gpu ? ", on " : "",
-                    on_gpu ? r->model->target->name : ""));
+                    (long long)r->request->batch, named ? ", on " : "",
+                    named ? r->model->target->name : ""));
     if (r->request->train)
         SNUG_TRY(sn_say(r->w, err, "a training step with %s and %s\n",
                         r->model->compiled.optimizer.name, loss_name(r->model)));
@@ -325,7 +324,7 @@ static snug_status say_host(const plan_report *r, snug_error *err) {
     const bool color = r->style & SNUG_REPORT_COLOR;
     const char *on = !color ? "" : p->host_fits ? "\x1b[1;32m" : "\x1b[1;31m";
     char all[32], process[32], pinned[32], spilled[32], budget[32];
-    if (!sn_gpu_of(r->model->target))
+    if (r->model->kind->of_process)
         return SNUG_OK;
     SNUG_TRY(sn_say(r->w, err, "  host %s", snug_bytes_print(host_bytes_of(p), all, sizeof all)));
     if (p->host_budget_bytes > 0)
@@ -466,7 +465,7 @@ static snug_status json_verdict(const plan_report *r, snug_error *err) {
 
 static snug_status json_host(const plan_report *r, snug_error *err) {
     const snug_model_plan_info *p = &r->info;
-    if (!sn_gpu_of(r->model->target))
+    if (r->model->kind->of_process)
         return SNUG_OK;
     if (r->missing[0])
         SNUG_TRY(sn_say(r->w, err, ",\"missing\":\"%s\"", r->missing));

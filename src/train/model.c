@@ -1,6 +1,7 @@
 /* model.c: the life of a model, its compile settings, and looking inside. Graphs and plans are made
  * in steps.c, when something needs them. */
 #include "train/model.h"
+#include "train/step_budget.h"
 
 #include "model/keras_json.h"
 #include "base/setting_text.h"
@@ -24,6 +25,7 @@ static snug_status create_from(sn_network *network, snug_model **out, snug_error
     m->engine = e;
     m->network = network;
     m->target = sn_engine_device(e, &m->device);
+    m->kind = sn_budget_class_of(m->target);
     status = sn_state_create(e, &m->state, err);
     if (status == SNUG_OK)
         sn_state_set_device(m->state, m->target);

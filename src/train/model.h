@@ -80,7 +80,8 @@ struct snug_model {
     sn_state *state;
     sn_cpu_device device;
     const sn_device *target; /* what plans are made for: that device, or the engine's GPU */
-    sn_executor *executor;   /* NULL while no step has a session */
+    const struct sn_budget_class *kind; /* whose memory the budget is of (step_budget.h) */
+    sn_executor *executor;              /* NULL while no step has a session */
     sn_model_step steps[SN_MODEL_MAX_STEPS];
     int n_steps, n_pinned;
     sn_foreseen foreseen;

@@ -64,13 +64,13 @@ static snug_status tell_share(const snug_model *m, const sn_model_step *s,
     sn_forecast f;
     SNUG_TRY(sn_model_forecast(m, s->plan, &f, err));
     sum_state(m, out);
-    if (sn_gpu_of(m->target))
-        out->graph_bytes = out->plan_bytes = 0; /* the host's */
+    if (!m->kind->of_process)
+        out->graph_bytes = out->plan_bytes = 0;
     out->optimizer_bytes -= s->plan->spilled_bytes;
     out->process_bytes = f.process;
     out->reserve_bytes = f.reserve;
     out->books_bytes = f.books + f.state - out->weights_bytes - out->optimizer_bytes;
-    if (!sn_gpu_of(m->target)) /* the host's */
+    if (m->kind->of_process)
         out->pipeline_bytes = sn_pool_taken(m->engine) + sn_pool_to_come(m->engine);
     out->peak_bytes = out->process_bytes + out->weights_bytes + out->optimizer_bytes +
                       out->arena_bytes + out->books_bytes;
@@ -80,18 +80,15 @@ static snug_status tell_share(const snug_model *m, const sn_model_step *s,
 static snug_status tell_host(const snug_model *m, const sn_model_step *s, size_t budget,
                              snug_model_plan_info *out, snug_error *err) {
     sn_host_share h;
-    out->host_fits = 1;
-    if (!sn_gpu_of(m->target))
-        return SNUG_OK;
-    SNUG_TRY(sn_gpu_host_share(m, s->plan, &h, err));
+    SNUG_TRY(m->kind->host_share(m, s->plan, &h, err));
     out->host_budget_bytes = h.budget;
     out->host_process_bytes = h.process;
     out->host_pinned_bytes = h.pinned;
     out->host_spilled_bytes = h.spilled;
-    out->host_fits = sn_gpu_host_fits(&h);
+    out->host_fits = sn_host_fits(&h);
     const size_t taken = out->peak_bytes + out->reserve_bytes;
-    return sn_gpu_next_batch(m, s->graph, budget > taken ? budget - taken : 0,
-                             &out->next_batch_bytes, err);
+    return m->kind->next_batch(m, s->graph, budget > taken ? budget - taken : 0,
+                               &out->next_batch_bytes, err);
 }
 
 /* What is booked beyond the step itself. */
@@ -107,7 +104,7 @@ static snug_status find_floor(snug_model *m, sn_model_step *s, sn_budget_floor *
     const sn_model_step kept = *s;
     sn_share share;
     const snug_status st = sn_model_plan_within(m, s, 1, &share, floor, err);
-    if (floor->budget > 0 && kept.plan && !sn_gpu_of(m->target))
+    if (floor->budget > 0 && kept.plan && m->kind->of_process)
         floor->budget -=
             (sn_zone_bytes(kept.plan->zone) + (kept.fused ? sn_graph_bytes(kept.fused) : 0)) /
             PAGE_BYTES * PAGE_BYTES; /* a cgroup counts pages */
@@ -165,7 +162,7 @@ static void reset_pipelines(snug_model *m, const snug_plan_request *request, siz
 static snug_status check_disk(const snug_model *m, const snug_model_plan_info *info,
                               snug_error *err) {
     const char *folder = sn_engine_spill_folder(m->engine);
-    if (!info->fits || info->spilled_bytes == 0 || !folder || sn_gpu_of(m->target))
+    if (!info->fits || info->spilled_bytes == 0 || !folder || !m->kind->of_process)
         return SNUG_OK;
     for (uint32_t i = 0; i < sn_state_count(m->state); i++)
         if (sn_state_is_spilled(m->state, i))
@@ -349,7 +346,7 @@ static snug_status curve_of(snug_model *m, sn_model_step *s, snug_curve_point *p
     sn_plan_point found[MOST_POINTS];
     uint32_t n_found;
     const uint32_t most = max < MOST_POINTS ? (uint32_t)max : MOST_POINTS;
-    const bool may = sn_engine_spill_folder(m->engine) || sn_gpu_of(m->target);
+    const bool may = sn_engine_spill_folder(m->engine) || !m->kind->of_process;
     const bool spills = may && max >= 4;
     SNUG_TRY((spills ? curve_with_file : sn_model_curve)(m, s, found, most, &n_found, err));
     for (uint32_t i = 0; i < n_found; i++)

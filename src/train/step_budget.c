@@ -27,8 +27,7 @@
 static size_t books_of(const snug_model *m) {
     const size_t all = snug_engine_bytes(m->engine) + sn_pool_to_come(m->engine);
     size_t own = sn_state_held(m->state);
-    if (m->executor && !sn_gpu_of(m->target))
-        own += sn_in_pages(sn_executor_arena(m->executor, SN_MEM_FIRST_ARENA).bytes);
+    own += m->executor ? sn_executor_booked(m->executor) : 0;
     own += m->executor ? sn_executor_others(m->executor) : sn_idle_bytes(m->engine, NULL);
     return all > own ? all - own : 0;
 }
@@ -45,22 +44,18 @@ static snug_status state_of(const snug_model *m, size_t *out, snug_error *err) {
     return SNUG_OK;
 }
 
-/* What is still to come beside state and arena: on the ledger, and as code; and bytes of variables
- * that lie in a file and not in memory, where the planner does not count them. */
-typedef struct {
-    size_t reserve, code, away;
-} extras;
-
-static snug_status find_share(const snug_model *m, size_t budget, extras x, sn_share *out,
-                              snug_error *err) {
+static snug_status process_share(const snug_model *m, sn_extras x, sn_share *inout,
+                                 snug_error *err) {
     sn_share_need need = {.books = books_of(m) + x.reserve, .code_bytes = x.code};
-    if (sn_gpu_of(m->target)) {
-        *out = (sn_share){.budget = budget};
-        return sn_gpu_share(m, x.code, x.away, out, err);
-    }
     SNUG_TRY(state_of(m, &need.state, err));
     need.state -= x.away;
-    return sn_share_find(m->engine, budget, &need, out, err);
+    return sn_share_find(m->engine, inout->budget, &need, inout, err);
+}
+
+static snug_status find_share(const snug_model *m, size_t budget, sn_extras x, sn_share *out,
+                              snug_error *err) {
+    *out = (sn_share){.budget = budget};
+    return m->kind->share(m, x, out, err);
 }
 
 /* A graph, and a plan that runs each node once. */
@@ -92,9 +87,7 @@ static size_t n_alike(const snug_model *m, const sn_model_step *s) {
 /* Those are expected to take as many steps as the whole batch: a plan for little memory has many
  * more than one per node. */
 static size_t step_bytes_of(const snug_model *m, const sn_model_step *s) {
-    if (sn_gpu_of(m->target))
-        return 0; /* the host's */
-    return (1 + n_alike(m, s)) * s->step_bytes;
+    return m->kind->of_process ? (1 + n_alike(m, s)) * s->step_bytes : 0;
 }
 
 /* Of a step of validation: forward nodes, and some that only it has. */
@@ -193,13 +186,13 @@ static snug_status refuse(const snug_model *m, const sn_model_step *s, const sn_
 /* What the plan of the whole batch says of any plan of the step: the code of its kernels (the bound
  * of one has room for the two of a slice and of a shorter last one), or what a GPU's libraries
  * take; and what a step of it takes of memory. */
-static snug_status size_up(const snug_model *m, sn_model_step *s, sn_plan_options *o, extras *x,
+static snug_status size_up(const snug_model *m, sn_model_step *s, sn_plan_options *o, sn_extras *x,
                            snug_error *err) {
     sn_plan_options plain = *o;
     sn_plan *plan;
     plain.arena_bytes = 0;
     SNUG_TRY(sn_plan_build(m->engine, s->graph, &plain, &plan, err));
-    x->code = sn_gpu_of(m->target) ? sn_gpu_reserve(NULL, plan) : plan->code_bytes;
+    x->code = m->kind->code(plan);
     const size_t bytes = sn_zone_bytes(plan->zone) + sn_session_bytes(plan);
     s->step_bytes = (bytes + bytes / SLICED_PART) / plan->n_steps;
     sn_plan_destroy(plan);
@@ -276,7 +269,7 @@ static snug_status plan_share(snug_model *m, sn_model_step *s, sn_plan_options *
 
 static snug_status plan_within(snug_model *m, sn_model_step *s, sn_plan_options *o, size_t away,
                                sn_share *share, snug_error *err) {
-    extras x = {.away = away};
+    sn_extras x = {.away = away};
     SNUG_TRY(size_up(m, s, o, &x, err));
     SNUG_TRY(find_share(m, share->budget, x, share, err));
     return plan_share(m, s, o, share, err);
@@ -293,9 +286,7 @@ static snug_status ask(snug_model *m, sn_model_step *s, sn_zone **z, sn_plan_opt
                            .always_floor = m->wants_floor,
                            .whole = m->as_if_whole};
     *away = 0;
-    o->may_spill = sn_engine_spill_folder(m->engine) || m->as_if_spilling;
-    if (sn_gpu_of(m->target))
-        SNUG_TRY(sn_gpu_spill_room(m, s->graph, &o->may_spill, &o->spill_bytes, err));
+    SNUG_TRY(m->kind->spill_room(m, s->graph, &o->may_spill, &o->spill_bytes, err));
     if (o->may_spill && first) {
         SNUG_TRY(sn_zone_create(m->engine, SN_MEM_PLAN, z, err));
         SNUG_TRY(find_spilled(first, s->graph, *z, &o->spilled, away, err));
@@ -373,7 +364,7 @@ snug_status sn_model_refuse_all(snug_model *m, const sn_step_key *keys, size_t n
 /* The budget for the floor as the process is now. */
 static snug_status raise_floor(snug_model *m, sn_model_step *s, sn_plan_options *o, size_t away,
                                sn_budget_floor *inout, snug_error *err) {
-    extras x = {.away = away};
+    sn_extras x = {.away = away};
     sn_share share;
     SNUG_TRY(size_up(m, s, o, &x, err));
     SNUG_TRY(find_share(m, inout->budget, x, &share, err));
@@ -405,9 +396,8 @@ snug_status sn_model_peak(const snug_model *m, size_t *out, snug_error *err) {
     return SNUG_OK;
 }
 
-bool sn_model_take_idle(const snug_model *m) {
-    return !sn_gpu_of(m->target) &&
-           (m->executor ? sn_executor_take_others(m->executor) : sn_idle_give(m->engine, NULL));
+static bool process_take_idle(const snug_model *m) {
+    return m->executor ? sn_executor_take_others(m->executor) : sn_idle_give(m->engine, NULL);
 }
 
 /* Arenas of other models and recorders stay where there is room for them, too. */
@@ -418,12 +408,10 @@ static size_t idle_beside(const snug_model *m, size_t taken) {
     return budget == 0 || (taken <= budget && idle <= budget - taken) ? idle : 0;
 }
 
-snug_status sn_model_expect(const snug_model *m, size_t *out, snug_error *err) {
+static snug_status process_expect(const snug_model *m, size_t *out, snug_error *err) {
     size_t state, arena = 0, books = books_of(m);
     sn_process_need need = {.map_bytes = 0};
     sn_process_booking booking;
-    if (sn_gpu_of(m->target))
-        return sn_model_peak(m, out, err);
     SNUG_TRY(state_of(m, &state, err));
     for (int i = 0; i < m->n_steps; i++) {
         const sn_plan *plan = m->steps[i].plan;
@@ -441,14 +429,12 @@ snug_status sn_model_expect(const snug_model *m, size_t *out, snug_error *err) {
     return SNUG_OK;
 }
 
-snug_status sn_model_forecast(const snug_model *m, const sn_plan *plan, sn_forecast *out,
-                              snug_error *err) {
+static snug_status process_forecast(const snug_model *m, const sn_plan *plan, sn_forecast *out,
+                                    snug_error *err) {
     const size_t files =
         (plan->spilled_bytes > 0 ? 1u : 0u) + (plan->spilled_value_bytes > 0 ? 1u : 0u);
     sn_process_booking booking;
     size_t state;
-    if (sn_gpu_of(m->target))
-        return sn_gpu_forecast(m, plan, out, err);
     SNUG_TRY(state_of(m, &state, err));
     state -= plan->spilled_bytes;
     const sn_process_need need = {
@@ -484,7 +470,7 @@ snug_status sn_model_check_plan(const snug_model *m, const sn_plan *plan, size_t
 snug_status sn_model_curve(snug_model *m, sn_model_step *s, sn_plan_point *out, uint32_t max,
                            uint32_t *n, snug_error *err) {
     sn_plan_options o = {.devices = &m->target, .n_devices = 1, .effort = m->effort};
-    extras x = {.reserve = 0};
+    sn_extras x = {.reserve = 0};
     sn_share share;
     SNUG_TRY(size_up(m, s, &o, &x, err));
     SNUG_TRY(find_share(m, 0, x, &share, err));
@@ -498,3 +484,58 @@ snug_status sn_model_curve(snug_model *m, sn_model_step *s, sn_plan_point *out, 
     sn_plan_thin(out, n); /* a card's memory comes in granules */
     return SNUG_OK;
 }
+
+/* --- the table -------------------------------------------------------------------------------- */
+
+static snug_status process_budget(const snug_model *m, size_t *out, snug_error *err) {
+    (void)err;
+    *out = snug_budget_bytes(m->engine);
+    return SNUG_OK;
+}
+
+static size_t process_asked(const snug_model *m) {
+    return snug_budget_bytes(m->engine);
+}
+
+static size_t process_code(const sn_plan *plan) {
+    return plan->code_bytes;
+}
+
+static snug_status process_spill_room(const snug_model *m, const sn_graph *g, bool *may,
+                                      size_t *bytes, snug_error *err) {
+    (void)g, (void)err;
+    *may = sn_engine_spill_folder(m->engine) || m->as_if_spilling;
+    *bytes = 0;
+    return SNUG_OK;
+}
+
+static snug_status process_host_share(const snug_model *m, const sn_plan *plan, sn_host_share *out,
+                                      snug_error *err) {
+    (void)m, (void)plan, (void)err;
+    *out = (sn_host_share){.budget = 0};
+    return SNUG_OK;
+}
+
+static snug_status process_next_batch(const snug_model *m, const sn_graph *g, size_t spare,
+                                      size_t *out, snug_error *err) {
+    (void)m, (void)g, (void)spare, (void)err;
+    *out = 0;
+    return SNUG_OK;
+}
+
+const sn_budget_class sn_process_budget = {.of_process = true,
+                                           .waits = "a file",
+                                           .waits_column = "      in a file",
+                                           .books = "sessions, windows, names",
+                                           .process = "process",
+                                           .reserve = "reserve for the process",
+                                           .asked = process_asked,
+                                           .budget = process_budget,
+                                           .share = process_share,
+                                           .forecast = process_forecast,
+                                           .expect = process_expect,
+                                           .code = process_code,
+                                           .spill_room = process_spill_room,
+                                           .take_idle = process_take_idle,
+                                           .host_share = process_host_share,
+                                           .next_batch = process_next_batch};

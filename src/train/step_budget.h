@@ -6,21 +6,16 @@
 #include "budget/share.h"
 #include "train/model.h"
 
-/* On a GPU budget and rows are those of its memory: `process` is the context with what libraries
- * may still take, `books` the buffers there. (step_budget_gpu.c)
- *
- * The budget that a model has: the engine's, or its GPU's; there no budget means what is left. */
-SNUG_CHECKED snug_status sn_model_budget(const snug_model *m, size_t *out, snug_error *err);
-
 /* What is expected when the step has run: the process beside the ledger, and what is booked for it
  * beyond that; all variables in whole pages; the books on the ledger. */
 typedef struct {
     size_t process, reserve, state, books;
 } sn_forecast;
-SNUG_CHECKED snug_status sn_gpu_share(const snug_model *m, size_t reserve, size_t away,
-                                      sn_share *inout, snug_error *err);
-SNUG_CHECKED snug_status sn_gpu_forecast(const snug_model *m, const sn_plan *plan, sn_forecast *out,
-                                         snug_error *err);
+/* What is still to come beside state and arena: on the ledger, and as code; and bytes of variables
+ * that lie in a file and not in memory, where the planner does not count them. */
+typedef struct {
+    size_t reserve, code, away;
+} sn_extras;
 /* What a step on a GPU needs of the host: the process with graph, plan and session, and pinned
  * memory for feeds and outputs on their way, and for what waits there because the device has no
  * room. */
@@ -28,20 +23,52 @@ typedef struct {
     size_t budget; /* the engine's; 0: none */
     size_t process, pinned, spilled;
 } sn_host_share;
-SNUG_CHECKED snug_status sn_gpu_host_share(const snug_model *m, const sn_plan *plan,
-                                           sn_host_share *out, snug_error *err);
-bool sn_gpu_host_fits(const sn_host_share *s);
-/* What of the device's memory the feeds of two runs take, where so much is spare; else 0. The
- * executor takes it where it has that room. */
-SNUG_CHECKED snug_status sn_gpu_next_batch(const snug_model *m, const sn_graph *g, size_t spare,
-                                           size_t *out, snug_error *err);
-/* What of the device may wait on the host: *may not at all; 0: no limit. */
-SNUG_CHECKED snug_status sn_gpu_spill_room(const snug_model *m, const sn_graph *g, bool *may,
-                                           size_t *bytes, snug_error *err);
-SNUG_CHECKED snug_status sn_gpu_check_host(const snug_model *m, const sn_plan *plan,
-                                           snug_error *err);
-SNUG_CHECKED snug_status sn_model_forecast(const snug_model *m, const sn_plan *plan,
-                                           sn_forecast *out, snug_error *err);
+
+/* THE table of whose memory the budget of a model is of: the process's (step_budget.c), or a GPU's
+ * (step_budget_gpu.c), where `process` is the context with what libraries may still take, and
+ * `books` the buffers there. */
+typedef struct sn_budget_class {
+    bool of_process; /* graphs, plans, pipelines and homes on the host are counted in it */
+    /* In reports: where what spills lies, also as the head of a column, and names of rows. */
+    const char *waits, *waits_column, *books, *process, *reserve;
+    size_t (*asked)(const snug_model *m); /* the budget that was asked for, where less is left */
+    snug_status (*budget)(const snug_model *m, size_t *out, snug_error *err);
+    /* inout->budget is set. */
+    snug_status (*share)(const snug_model *m, sn_extras x, sn_share *inout, snug_error *err);
+    snug_status (*forecast)(const snug_model *m, const sn_plan *plan, sn_forecast *out,
+                            snug_error *err);
+    snug_status (*expect)(const snug_model *m, size_t *out, snug_error *err); /* sn_model_expect */
+    /* Of any plan of a step: code that its kernels make, or what libraries take for them. */
+    size_t (*code)(const sn_plan *plan);
+    /* What may wait outside of the memory: *may not at all; 0: no limit. */
+    snug_status (*spill_room)(const snug_model *m, const sn_graph *g, bool *may, size_t *bytes,
+                              snug_error *err);
+    bool (*take_idle)(const snug_model *m); /* sn_model_take_idle */
+    /* Of the host, where the budget is another memory's; all 0: it is the host's. */
+    snug_status (*host_share)(const snug_model *m, const sn_plan *plan, sn_host_share *out,
+                              snug_error *err);
+    /* What the feeds of two runs take, where so much is spare; else 0. The executor takes it where
+     * it has that room. */
+    snug_status (*next_batch)(const snug_model *m, const sn_graph *g, size_t spare, size_t *out,
+                              snug_error *err);
+} sn_budget_class;
+
+extern const sn_budget_class sn_process_budget;
+const sn_budget_class *sn_budget_class_of(const sn_device *d);
+
+/* The budget that a model has: the engine's, or its GPU's; there no budget means what is left. */
+static inline snug_status sn_model_budget(const snug_model *m, size_t *out, snug_error *err) {
+    return m->kind->budget(m, out, err);
+}
+
+bool sn_host_fits(const sn_host_share *s);
+/* That the host's budget has room for a step, where that is not the model's. */
+SNUG_CHECKED snug_status sn_model_check_host(const snug_model *m, const sn_plan *plan,
+                                             snug_error *err);
+static inline snug_status sn_model_forecast(const snug_model *m, const sn_plan *plan,
+                                            sn_forecast *out, snug_error *err) {
+    return m->kind->forecast(m, plan, out, err);
+}
 
 /* Whether a plan that was not made for the budget (0: none) is within it all the same. */
 SNUG_CHECKED snug_status sn_model_check_plan(const snug_model *m, const sn_plan *plan,
@@ -49,11 +76,15 @@ SNUG_CHECKED snug_status sn_model_check_plan(const snug_model *m, const sn_plan 
 
 /* Other models give their idle arenas, where there is no room to plan in. Whether there were
  * any. */
-bool sn_model_take_idle(const snug_model *m);
+static inline bool sn_model_take_idle(const snug_model *m) {
+    return m->kind->take_idle(m);
+}
 /* The peak to expect of the process with what is on the ledger now. */
 SNUG_CHECKED snug_status sn_model_peak(const snug_model *m, size_t *out, snug_error *err);
 /* The same when all steps that are wanted have run, before any arena exists. */
-SNUG_CHECKED snug_status sn_model_expect(const snug_model *m, size_t *out, snug_error *err);
+static inline snug_status sn_model_expect(const snug_model *m, size_t *out, snug_error *err) {
+    return m->kind->expect(m, out, err);
+}
 
 /* s->fused, where the step has updates that can be. */
 SNUG_CHECKED snug_status sn_model_step_fuse(sn_model_step *s, snug_error *err);

@@ -36,26 +36,22 @@ static snug_status facts_of(const snug_model *m, sn_gpu_facts *out, snug_error *
     return g->api->facts(g->gpu, out, err);
 }
 
-snug_status sn_model_budget(const snug_model *m, size_t *out, snug_error *err) {
+static snug_status gpu_budget(const snug_model *m, size_t *out, snug_error *err) {
     const sn_gpu_device *g = sn_gpu_of(m->target);
     sn_gpu_facts f;
-    *out = snug_budget_bytes(m->engine);
-    if (!g)
-        return SNUG_OK;
     SNUG_TRY(facts_of(m, &f, err));
     const size_t left = f.context_bytes + f.held_bytes + f.free_bytes;
     *out = g->budget_bytes > 0 && g->budget_bytes < left ? g->budget_bytes : left;
     return SNUG_OK;
 }
 
-snug_status sn_gpu_share(const snug_model *m, size_t reserve, size_t away, sn_share *inout,
-                         snug_error *err) {
+static snug_status gpu_share(const snug_model *m, sn_extras x, sn_share *inout, snug_error *err) {
     sn_gpu_facts f;
     size_t taken;
     SNUG_TRY(facts_of(m, &f, err));
     SNUG_TRY(state_of(m, &inout->state, err));
-    inout->state = in_granules(inout->state - away, f.granule_bytes);
-    inout->process = f.context_bytes + reserve;
+    inout->state = in_granules(inout->state - x.away, f.granule_bytes);
+    inout->process = f.context_bytes + x.code;
     inout->books = f.granule_bytes;
     inout->granule = f.granule_bytes;
     if (!sn_size_add(inout->process + inout->books, inout->state, &taken))
@@ -67,8 +63,12 @@ snug_status sn_gpu_share(const snug_model *m, size_t reserve, size_t away, sn_sh
     return SNUG_OK;
 }
 
-snug_status sn_gpu_forecast(const snug_model *m, const sn_plan *plan, sn_forecast *out,
-                            snug_error *err) {
+static size_t gpu_code(const sn_plan *plan) {
+    return sn_gpu_reserve(NULL, plan);
+}
+
+static snug_status gpu_forecast(const snug_model *m, const sn_plan *plan, sn_forecast *out,
+                                snug_error *err) {
     sn_gpu_facts f;
     size_t state;
     SNUG_TRY(facts_of(m, &f, err));
@@ -95,8 +95,8 @@ static snug_status feeds_of(const sn_graph *g, size_t *out, snug_error *err) {
     return SNUG_OK;
 }
 
-snug_status sn_gpu_next_batch(const snug_model *m, const sn_graph *g, size_t spare, size_t *out,
-                              snug_error *err) {
+static snug_status gpu_next_batch(const snug_model *m, const sn_graph *g, size_t spare, size_t *out,
+                                  snug_error *err) {
     sn_gpu_facts f;
     size_t feeds;
     SNUG_TRY(facts_of(m, &f, err));
@@ -118,8 +118,8 @@ static snug_status staged_of(const sn_graph *g, size_t *out, snug_error *err) {
     return SNUG_OK;
 }
 
-snug_status sn_gpu_host_share(const snug_model *m, const sn_plan *plan, sn_host_share *out,
-                              snug_error *err) {
+static snug_status gpu_host_share(const snug_model *m, const sn_plan *plan, sn_host_share *out,
+                                  snug_error *err) {
     sn_host_share s = {.budget = snug_budget_bytes(m->engine),
                        .spilled = plan->spilled_bytes + plan->spilled_value_bytes};
     SNUG_TRY(sn_model_peak(m, &s.process, err));
@@ -135,8 +135,8 @@ static size_t sum_of(const sn_host_share *s) {
 }
 
 /* Not more than what the host's budget leaves beside a plan that is still to be made. */
-snug_status sn_gpu_spill_room(const snug_model *m, const sn_graph *g, bool *may, size_t *bytes,
-                              snug_error *err) {
+static snug_status gpu_spill_room(const snug_model *m, const sn_graph *g, bool *may, size_t *bytes,
+                                  snug_error *err) {
     const size_t budget = snug_budget_bytes(m->engine);
     const size_t plan = PLAN_BYTES + (size_t)sn_graph_n_nodes(g) * PLAN_STEP_BYTES;
     size_t process, staged;
@@ -151,15 +151,15 @@ snug_status sn_gpu_spill_room(const snug_model *m, const sn_graph *g, bool *may,
     return SNUG_OK;
 }
 
-bool sn_gpu_host_fits(const sn_host_share *s) {
+bool sn_host_fits(const sn_host_share *s) {
     return s->budget == 0 || sum_of(s) <= s->budget;
 }
 
-snug_status sn_gpu_check_host(const snug_model *m, const sn_plan *plan, snug_error *err) {
+snug_status sn_model_check_host(const snug_model *m, const sn_plan *plan, snug_error *err) {
     sn_host_share s;
     char have[24], need[24], held[24];
-    SNUG_TRY(sn_gpu_host_share(m, plan, &s, err));
-    if (sn_gpu_host_fits(&s))
+    SNUG_TRY(m->kind->host_share(m, plan, &s, err));
+    if (sn_host_fits(&s))
         return SNUG_OK;
     return sn_fail(err, SNUG_E_BUDGET,
                    "the step needs %s of the host, %s of it pinned, and its budget is %s; give it "
@@ -167,4 +167,34 @@ snug_status sn_gpu_check_host(const snug_model *m, const sn_plan *plan, snug_err
                    snug_bytes_print(sum_of(&s), need, sizeof need),
                    snug_bytes_print(s.pinned + s.spilled, held, sizeof held),
                    snug_bytes_print(s.budget, have, sizeof have));
+}
+
+/* Arenas of others are the host's. */
+static bool gpu_take_idle(const snug_model *m) {
+    (void)m;
+    return false;
+}
+
+static size_t gpu_asked(const snug_model *m) {
+    return sn_gpu_of(m->target)->budget_bytes;
+}
+
+static const sn_budget_class gpu_memory = {.waits = "pinned memory of the host",
+                                           .waits_column = "    on the host",
+                                           .books = "buffers",
+                                           .process = "context",
+                                           .reserve = "reserve for libraries",
+                                           .asked = gpu_asked,
+                                           .budget = gpu_budget,
+                                           .share = gpu_share,
+                                           .forecast = gpu_forecast,
+                                           .expect = sn_model_peak,
+                                           .code = gpu_code,
+                                           .spill_room = gpu_spill_room,
+                                           .take_idle = gpu_take_idle,
+                                           .host_share = gpu_host_share,
+                                           .next_batch = gpu_next_batch};
+
+const sn_budget_class *sn_budget_class_of(const sn_device *d) {
+    return sn_gpu_of(d) ? &gpu_memory : &sn_process_budget;
 }

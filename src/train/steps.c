@@ -374,8 +374,7 @@ static snug_status prepare(snug_model *m, snug_error *err) {
     for (int i = 0; i < m->n_steps; i++) {
         if (m->steps[i].session || !m->steps[i].wanted)
             continue;
-        if (sn_gpu_of(m->target))
-            SNUG_TRY(sn_gpu_check_host(m, m->steps[i].plan, err));
+        SNUG_TRY(sn_model_check_host(m, m->steps[i].plan, err));
         SNUG_TRY(sn_executor_add(m->executor, m->steps[i].plan, &m->steps[i].session, err));
         fresh = true;
     }

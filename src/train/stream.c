@@ -491,7 +491,7 @@ static snug_status begin(sn_stream *s, const snug_model *m, snug_error *err) {
         return sn_fail(err, SNUG_E_DATA, "the first batch of the dataset has no rows");
     s->waiting = true;
     if (s->sets_limit) {
-        measure(s, before, sn_gpu_of(m->target) && sn_stream_may_look(s));
+        measure(s, before, m->target->apart && sn_stream_may_look(s));
         if (may_loosen(s) && s->least > snug_budget_bytes(s->engine) / AHEAD_PART)
             return loosen(s, m, err); /* memory is worth more to the step than a batch ahead */
         sn_streams_book(s, NULL, false);
