@@ -159,57 +159,82 @@ static snug_status play(const kept *k, bool *open, snug_error *err) {
 /* --- lanes ------------------------------------------------------------------------------------ */
 enum { REPLAYED = SN_GPU_QUEUES, N_LANES = 2 * SN_GPU_QUEUES };
 
-static struct {
-    kept_list list;
-    int64_t given, done;
-} lanes[N_LANES];
-static bool is_open[2]; /* of queues: always; of the replay under way: what its guard said */
-static struct {
-    int lane;
-    int64_t place;
-} moments[SN_GPU_MOMENTS];
+enum { MOST_GPUS = 4 };
+
+/* Of a GPU: those of another know nothing of them. */
+typedef struct {
+    const sn_gpu *gpu; /* NULL: free for the next one that is used */
+    struct {
+        kept_list list;
+        int64_t given, done;
+    } lanes[N_LANES];
+    bool is_open[2]; /* of queues: always; of the replay under way: what its guard said */
+    struct {
+        int lane;
+        int64_t place;
+    } moments[SN_GPU_MOMENTS];
+} gpu_queues;
+
+static gpu_queues all_queues[MOST_GPUS];
+
+static gpu_queues *queues_of(const sn_gpu *g) {
+    gpu_queues *free_ones = NULL;
+    for (int i = 0; i < MOST_GPUS; i++) {
+        if (all_queues[i].gpu == g)
+            return &all_queues[i];
+        free_ones = all_queues[i].gpu ? free_ones : &all_queues[i];
+    }
+    if (!free_ones) {
+        fprintf(stderr, "more than %d emulated GPUs are open\n", MOST_GPUS);
+        abort();
+    }
+    memset(free_ones, 0, sizeof *free_ones);
+    free_ones->gpu = g;
+    return free_ones;
+}
 
 static bool is_late(void) {
     return card.haste != SN_EMULATED_AT_ONCE;
 }
 
-static void give(int to, const kept &k) {
-    add(&lanes[to].list, k);
-    lanes[to].given++;
+static void give(gpu_queues *q, int to, const kept &k) {
+    add(&q->lanes[to].list, k);
+    q->lanes[to].given++;
 }
 
-static void give_wait(int waits, int lane) {
+static void give_wait(gpu_queues *q, int waits, int lane) {
     kept k = {};
     k.kind = WAIT;
     k.queue = waits % SN_GPU_QUEUES;
     k.lane = lane;
-    k.place = lanes[lane].given;
-    give(waits, k);
+    k.place = q->lanes[lane].given;
+    give(q, waits, k);
 }
 
 /* The first error counts, and keeps nothing from being done: a lost card refuses the rest itself.
  */
-static snug_status run_to(int lane, int64_t place, snug_error *err) {
+static snug_status run_to(gpu_queues *q, int lane, int64_t place, snug_error *err) {
     snug_status status = SNUG_OK;
-    while (lanes[lane].done < place) {
-        kept_list *l = &lanes[lane].list;
+    while (q->lanes[lane].done < place) {
+        kept_list *l = &q->lanes[lane].list;
         const kept *k = l->first;
         snug_error *told = status == SNUG_OK ? err : NULL;
-        is_open[0] = true;
-        const snug_status now = k->kind == WAIT ? run_to(k->lane, k->place, told)
-                                                : play(k, &is_open[lane >= REPLAYED], told);
+        q->is_open[0] = true;
+        const snug_status now = k->kind == WAIT ? run_to(q, k->lane, k->place, told)
+                                                : play(k, &q->is_open[lane >= REPLAYED], told);
         status = status == SNUG_OK ? now : status;
-        lanes[lane].done++;
+        q->lanes[lane].done++;
         drop_first(l);
     }
     return status;
 }
 
-static snug_status run_all(snug_error *err) {
+static snug_status run_all(gpu_queues *q, snug_error *err) {
     snug_status status = SNUG_OK;
     for (int i = 0; i < N_LANES; i++) {
         const int lane = card.haste == SN_EMULATED_LAST_FIRST ? N_LANES - 1 - i : i;
-        const snug_status now = run_to(lane, lanes[lane].given, status == SNUG_OK ? err : NULL);
+        const snug_status now =
+            run_to(q, lane, q->lanes[lane].given, status == SNUG_OK ? err : NULL);
         status = status == SNUG_OK ? now : status;
     }
     return status;
@@ -245,8 +270,8 @@ static snug_status table_pin(sn_gpu *g, size_t bytes, void **out, snug_error *er
 
 /* A driver does not wait for copies of them. */
 static void check_unused(const pages *p) {
-    for (int i = 0; i < N_LANES; i++)
-        for (const kept *k = lanes[i].list.first; k; k = k->next)
+    for (int i = 0; i < MOST_GPUS * N_LANES; i++)
+        for (const kept *k = all_queues[i / N_LANES].lanes[i % N_LANES].list.first; k; k = k->next)
             if (k->kind == COPY && (lies_in(k->to, p) || lies_in(k->from, p))) {
                 fprintf(stderr, "pinned memory is given back under a copy of it\n");
                 abort();
@@ -328,7 +353,7 @@ static void keep(sn_gpu *g, kept k) {
     tape *t = open_tape(g);
     k.gpu = g;
     if (!t) {
-        give(k.queue, k);
+        give(queues_of(g), k.queue, k);
         return;
     }
     check_capture(t->joined[k.queue], "that is not in the capture is given work");
@@ -388,16 +413,17 @@ static snug_status table_captured(sn_gpu *g, size_t room_bytes, sn_gpu_graph **o
 
 /* In lanes of its own, behind what queue 0 has, which goes on behind it. */
 static void give_tape(const tape *t) {
+    gpu_queues *q = queues_of(t->gpu);
     kept start = {};
     start.kind = OPEN;
-    give_wait(REPLAYED, 0);
-    give(REPLAYED, start);
+    give_wait(q, REPLAYED, 0);
+    give(q, REPLAYED, start);
     for (const kept *k = t->list.first; k; k = k->next)
         if (k->kind == WAIT)
-            give_wait(REPLAYED + k->queue, REPLAYED + k->lane);
+            give_wait(q, REPLAYED + k->queue, REPLAYED + k->lane);
         else
-            give(REPLAYED + k->queue, again(k));
-    give_wait(0, REPLAYED);
+            give(q, REPLAYED + k->queue, again(k));
+    give_wait(q, 0, REPLAYED);
 }
 
 static snug_status table_replay(sn_gpu *g, sn_gpu_graph *graph, snug_error *err) {
@@ -442,7 +468,8 @@ static snug_status table_copy(sn_gpu *g, sn_gpu_copy kind, int queue, void *to, 
     }
     keep(g, k);
     const bool waits = !captures && kind == SN_GPU_FROM && !is_pinned(to);
-    return waits ? run_to(queue, lanes[queue].given, err) : SNUG_OK;
+    gpu_queues *q = queues_of(g);
+    return waits ? run_to(q, queue, q->lanes[queue].given, err) : SNUG_OK;
 }
 
 static snug_status table_fill(sn_gpu *g, int queue, void *to, int byte, size_t bytes,
@@ -474,46 +501,48 @@ static snug_status table_order(sn_gpu *g, int earlier, int later, snug_error *er
         t->joined[later] = t->joined[later] || t->joined[earlier];
         t->loose[earlier] = t->loose[earlier] && later != 0;
     } else if (is_late()) {
-        give_wait(later, earlier);
+        give_wait(queues_of(g), later, earlier);
     }
     return SNUG_OK;
 }
 
 static snug_status table_mark(sn_gpu *g, int queue, int moment, snug_error *err) {
-    moments[moment].lane = queue;
-    moments[moment].place = lanes[queue].given;
+    gpu_queues *q = queues_of(g);
+    q->moments[moment].lane = queue;
+    q->moments[moment].place = q->lanes[queue].given;
     return plain()->mark(g, queue, moment, err);
 }
 
 static snug_status table_await(sn_gpu *g, int moment, snug_error *err) {
-    SNUG_TRY(run_to(moments[moment].lane, moments[moment].place, err));
+    gpu_queues *q = queues_of(g);
+    SNUG_TRY(run_to(q, q->moments[moment].lane, q->moments[moment].place, err));
     return plain()->await(g, moment, err);
 }
 
 static snug_status table_finish(sn_gpu *g, snug_error *err) {
-    SNUG_TRY(run_all(err));
+    SNUG_TRY(run_all(queues_of(g), err));
     return plain()->finish(g, err);
 }
 
 /* The driver waits for all work before it takes memory back. */
 static void table_free(sn_gpu *g, void *block) {
-    (void)run_all(NULL);
+    (void)run_all(queues_of(g), NULL);
     plain()->free(g, block);
 }
 
 static void table_close(sn_gpu *g, bool reset) {
-    (void)run_all(NULL);
+    gpu_queues *q = queues_of(g);
+    (void)run_all(q, NULL);
+    q->gpu = NULL;
     plain()->close(g, reset);
 }
 
 /* --- the device ------------------------------------------------------------------------------- */
 
 /* As the plug-in describes it, or one without kernels. */
-static const sn_device *described;
-
 static snug_status describe(const sn_device *d, const sn_opdesc *desc, sn_variant *out,
                             snug_error *err) {
-    (void)d;
+    const sn_device *described = plain()->device((const sn_gpu *)d->ctx);
     if (card.has_no_kernels)
         return sn_fail(err, SNUG_E_UNSUPPORTED, "the emulated card has no kernels");
     return described->describe(described, desc, out, err);
@@ -521,8 +550,7 @@ static snug_status describe(const sn_device *d, const sn_opdesc *desc, sn_varian
 
 static const sn_device *table_device(const sn_gpu *g) {
     static sn_device device;
-    described = plain()->device(g);
-    device = *described;
+    device = *plain()->device(g);
     device.describe = describe;
     return &device;
 }
