@@ -3,8 +3,8 @@
  *     snug_checkpoint_writer *w;
  *     snug_checkpoint_create(engine, "run.ckpt", &w, &err);
  *     snug_checkpoint_begin(w, "dense/kernel", &type, &err);
- *     snug_checkpoint_append(w, bytes, n, &err);       // as often as wanted, until the type is
- * full snug_checkpoint_commit(w, &err);                 // only now the file has its name
+ *     snug_checkpoint_append(w, bytes, n, &err);       // as often as wanted, until it is full
+ *     snug_checkpoint_commit(w, &err);                 // only now the file has its name
  *     snug_checkpoint_writer_destroy(w);
  *
  *     snug_checkpoint *c;

@@ -3,9 +3,9 @@
  *
  *     snug_layer *dense;
  *     snug_layer_create(r, "Dense", "{\"units\": 64, \"activation\": \"relu\"}", &dense, &err);
- *     snug_layer_call(dense, &(snug_layer_arguments){.inputs = &x, .n_inputs = 1}, &y, 1, &n,
- * &err); snug_layer_variable(dense, 0)   // kernel: made at the first call, from the input's shape
- */
+ *     snug_layer_arguments arguments = {.inputs = &x, .n_inputs = 1};
+ *     snug_layer_call(dense, &arguments, &y, 1, &n, NULL, &err);
+ *     snug_layer_variable(dense, 0);   // kernel: made at the first call, from the input's shape */
 #ifndef SNUG_LAYER_H
 #define SNUG_LAYER_H
 

@@ -132,7 +132,7 @@ SNUG_API void snug_tensor_drop(snug_tensor *t); /* NULL is legal */
 SNUG_API const snug_type *snug_tensor_type(const snug_tensor *t);
 SNUG_API snug_recorder *snug_tensor_recorder(const snug_tensor *t);
 
-/* Bytes copied now. data NULL: the caller fills snug_tensor_fill's pieces. */
+/* Bytes copied now. */
 SNUG_API SNUG_CHECKED snug_status snug_tensor_copy(snug_recorder *r, const snug_type *type,
                                                    const void *data, snug_tensor **out,
                                                    snug_error *err);

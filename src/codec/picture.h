@@ -2,8 +2,8 @@
  * rows straight into their place. Bytes come from anywhere: nothing in them may crash, hang or make
  * the program ask for memory without limit.
  *
- *     sn_picture p;
- *     SNUG_TRY(sn_jpeg_read(e, &source, &options, &p, err));     // p.datum: u8[H, W, C]
+ *     snug_datum p;
+ *     SNUG_TRY(sn_jpeg_read(e, &source, &options, &p, err));     // p: u8[H, W, C]
  */
 #ifndef SN_CODEC_PICTURE_H
 #define SN_CODEC_PICTURE_H

@@ -1,7 +1,8 @@
 /* packed.c: elements as bytes (packed.h).
  *
- *     u32 parts, then for each: u8 dtype, u8 rank, u8 is_text, u8 0, i64 dims[rank], u64 bytes,
- * data data of texts: u64 length of each, then their bytes
+ *     u32 parts, then for each:
+ *         u8 dtype, u8 rank, u8 is_text, u8 0, i64 dims[rank], u64 bytes, data
+ *     data of texts: u64 length of each, then their bytes
  *
  * In this machine's byte order: such files are read by the process or the machine that wrote them.
  *

@@ -1,7 +1,7 @@
 /* shuffle.c: elements in random order, drawn from a buffer of the next ones.
  *
- *     fill the buffer; draw a slot and give what is in it; the last slot's takes its place; fill
- * ...
+ *     fill the buffer
+ *     draw a slot and give what is in it; what is in the last slot takes its place; fill; and on
  *
  * One algorithm for three ways to keep elements: by index where the stage before has random access
  * (8 bytes each), in memory, and in a file beyond the pipelines' limit.

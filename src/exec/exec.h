@@ -6,7 +6,7 @@
  *     sn_executor *x;      sn_executor_create(engine, state, devices, 1, NULL, &x, err);
  *     sn_session *s;       sn_executor_add(x, plan, &s, err);            // any number of plans
  *     sn_executor_prepare(x, err);                                       // memory, kernels
- *     sn_session_bind_input(s, 0, feed_binding);
+ *     sn_session_bind_input(s, 0, binding);                              // of a feed
  *     sn_session_run(s, err);
  *     snug_view loss;      sn_session_output(s, 0, &loss);
  *

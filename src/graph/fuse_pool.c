@@ -3,8 +3,9 @@
  *     pool_relu   maxpool(relu(x)) -> relu(maxpool(x)); and its backward, so y is not kept:
  *                 relu_grad(maxpool_grad(d, code), y) -> maxpool_grad(relu_grad(d, p), code)
  *     conv_pool   maxpool(relu(conv2d)), or without relu -> conv2d_pool; and its backward: of
- *                 g = relu_grad(maxpool_grad(d, code), y) the readers conv2d_dw(x, g), sum(g) to
- * [C] and conv2d_dx(g, w) -> conv2d_pool_dw(x, d, code), conv2d_pool_dx(d, w, code)
+ *                 g = relu_grad(maxpool_grad(d, code), y) the readers
+ *                 conv2d_dw(x, g), sum(g) to [C]   -> conv2d_pool_dw(x, d, code)
+ *                 conv2d_dx(g, w)                  -> conv2d_pool_dx(d, w, code)
  *
  * After conv_pool neither the convolution's result nor its gradient exists in full size. Both
  * directions are matched before anything changes: a pool whose gradient somebody else reads stays

@@ -33,9 +33,11 @@ SN_GRAD_RULE(moments) {
     c->din[0] = dx;
 }
 
-/* y = gamma xhat + beta, xhat = (x - mean) rstd, rstd = (var + epsilon)^(-1/2), d rstd / d var =
- * -rstd^3 / 2. With the sums sdy = sum dy and sdyx = sum dy xhat: dmean = -gamma rstd sdy, dvar =
- * -gamma rstd^2 sdyx / 2. */
+/* y = gamma xhat + beta with xhat = (x - mean) rstd, rstd = (var + epsilon)^(-1/2), so that
+ *
+ *     d rstd / d var = -rstd^3 / 2
+ *     dmean = -gamma rstd sdy           sdy = sum dy
+ *     dvar  = -gamma rstd^2 sdyx / 2    sdyx = sum dy xhat */
 SN_GRAD_RULE(normalise) {
     enum { X, MEAN, VAR, GAMMA, BETA };
     sn_builder *b = c->b;
@@ -59,9 +61,10 @@ SN_GRAD_RULE(normalise) {
         c->din[VAR] = sn_build_affine(b, sn_build_mul(b, sn_build_mul(b, a, rstd), sdyx), -0.5, 0);
 }
 
-/* (dy, x, mean, var) -> sdy, sdyx as above. With their gradients s and t: ddy = s + t xhat,
- * dx = t rstd dy, and what mean and var get comes from the same two sums: dmean = -t rstd sdy,
- * dvar = -t rstd^2 sdyx / 2. */
+/* (dy, x, mean, var) -> sdy, sdyx as above. With their gradients s and t:
+ *
+ *     ddy = s + t xhat,  dx = t rstd dy
+ *     dmean = -t rstd sdy,  dvar = -t rstd^2 sdyx / 2    from the same two sums */
 SN_GRAD_RULE(normalise_sums) {
     enum { DY, X, MEAN, VAR };
     sn_builder *b = c->b;
@@ -216,8 +219,8 @@ SN_GRAD_RULE(layernorm_sums) {
 }
 
 /* out = s (v - mean(v) - h mean(v h)), v = gamma dy. In v it is linear and symmetric, so that v's
- * gradient is the same of g with gamma 1. h's is -s (g mean(v h) + v mean(g h)), s's own sum(g out)
- * / s. */
+ * gradient is the same of g with gamma 1; that of h is -s (g mean(v h) + v mean(g h)), that of s
+ * sum(g out) / s. */
 SN_GRAD_RULE(layernorm_dx) {
     enum { DY, X, GAMMA, M, S };
     sn_builder *b = c->b;

@@ -1,14 +1,15 @@
 /* spill.c: a scratch file, with a stage for each direction for what does not lie as the disk wants
  * it.
  *
- *     file  |...|[block][block][block]|..|     in blocks of the file; the middle goes straight
- * where data  |...|[block][block][block]|..|     it is at a block in memory, too, else by the stage
+ *     file  |...|[block][block][block]|..|     in blocks of the file
+ *     data  |...|[block][block][block]|..|     the middle goes straight where it is at a block in
+ *                                              memory, too, else by the stage
  *
  * Invariants:
  * 1. Each call of the table starts at a multiple of SN_FILE_BLOCK in file and memory and is a
  *    multiple of it long, whether the file is direct or not: one path, tested everywhere.
  * 2. A file that is not direct holds at most one piece in the system's cache: every piece is
- * forgotten before the next. */
+ *    forgotten before the next. */
 #include "memory/spill.h"
 
 #include "base/size.h"

@@ -4,8 +4,7 @@
  *     sn_spill_create(e, "/scratch", 1 << 30, &s, err);   // the disk has promised the bytes
  *     sn_spill_write(s, data, n, offset, err);
  *     sn_spill_read(s, data, n, offset, err);
- *     sn_spill_destroy(s);                                // the file has no name, so nothing is
- * left
+ *     sn_spill_destroy(s);                                // nothing is left: it has no name
  *
  * data and offset may be any. Where both are at the same place in a block of SN_FILE_BLOCK, whole
  * blocks go straight between data and disk; everything else goes through a stage on the ledger, one

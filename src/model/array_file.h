@@ -1,9 +1,8 @@
 /* array_file.h: .npy and idx files, plain or .gz, as feeds: read in windows, never whole.
  *
  *     SNUG_TRY(sn_array_file_open(e, "train-images-idx3-ubyte.gz", &a, err));
- *     sn_array_file_read(a, 100, 32, &view, err);     // rows 100..131, converted to the view's
- * dtype sn_array_file_close(a);
- */
+ *     sn_array_file_read(a, 100, 32, &view, err);     // rows 100..131, in the view's dtype
+ *     sn_array_file_close(a); */
 #ifndef SN_MODEL_ARRAY_FILE_H
 #define SN_MODEL_ARRAY_FILE_H
 

@@ -1,9 +1,9 @@
 /* open.c: a feed from what a user types: a file name, or a recipe "KIND:SHAPE@NUMBER...".
  *
  *     images.npy  train-images-idx3-ubyte.gz  mnist.npz:x_train  cifar10:data_batch_1.bin
- *     zeros:100x10   constant:100x10@0.5   normal:256x1024x1024x3@7   uniform:..@SEED
- * truncated:..@SEED labels:256@7@10          i32 in [0, 10)
- */
+ *     zeros:100x10   constant:100x10@0.5
+ *     normal:256x1024x1024x3@7   uniform:..@SEED   truncated:..@SEED
+ *     labels:256@7@10          i32 in [0, 10) */
 #include "base/real.h"
 #include "base/rng.h"
 #include "base/size.h"

@@ -3,8 +3,11 @@
  * form by optimizer_build.c.
  *
  * What changes from step to step are graph parameters: "optimizer/rate", for most the learning
- * rate, for Adam with the bias correction of step t in it, rate * sqrt(1 - beta_2^t) / (1 -
- * beta_1^t); Nadam has three of its own; "optimizer/learning_rate" is the plain one, for
+ * rate, for Adam with the bias correction of step t in it,
+ *
+ *     rate * sqrt(1 - beta_2^t) / (1 - beta_1^t);
+ *
+ * Nadam has three of its own; "optimizer/learning_rate" is the plain one, for
  * weight_decay; those of moving averages of the weights (use_ema). */
 #include "base/real.h"
 #include "nn/keras_number.h"

@@ -2,9 +2,10 @@
  * the full value alone, so slices draw what the whole would, and the gradient of dropout draws its
  * mask again.
  *
- *     random   kind uniform: low + (high - low) u;  normal, truncated: low + high z (tensor/feed.h
- * has the bits) dropout  x / (1 - rate) where uniform(key, position) >= rate, else 0; one mask for
- * f32 and f64 */
+ *     random   kind uniform: low + (high - low) u;  normal, truncated: low + high z
+ *              (tensor/feed.h has the bits)
+ *     dropout  x / (1 - rate) where uniform(key, position) >= rate, else 0; one mask for f32
+ *              and f64 */
 #include "base/rng.h"
 #include "kernels/cpu/isa.h"
 #include "kernels/cpu/loops.h"

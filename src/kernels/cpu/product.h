@@ -66,7 +66,7 @@ struct sn_product {
     /* Where B is not packed: columns of a block come in multiples of this, and every thread gets
      * as many; 0: of SN_GEMM_NR. */
     int64_t grain;
-    /* set by sn_product_cut: */
+    /* set by product_cut (product.c): */
     int64_t limit, rows, columns, n_row_blocks, n_column_blocks, n_groups;
     int threads;
     int64_t n_takers; /* with scratch of their own */

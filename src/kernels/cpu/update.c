@@ -4,9 +4,11 @@
  *
  *     moving_average  v = v * momentum + x * (1 - momentum)
  *     sgd             w = w - rate * g
- *     sgd_momentum    m = momentum * m - rate * g;  w = w + m, or with nesterov  w + momentum * m -
- * rate * g adam            m = m + (g - m) * one_minus_beta1;  v = v + (g * g - v) *
- * one_minus_beta2; w = w - rate * m / (sqrt(v) + epsilon)
+ *     sgd_momentum    m = momentum * m - rate * g
+ *                     w = w + m, or with nesterov  w + momentum * m - rate * g
+ *     adam            m = m + (g - m) * one_minus_beta1
+ *                     v = v + (g * g - v) * one_minus_beta2
+ *                     w = w - rate * m / (sqrt(v) + epsilon)
  *
  * Each is written once, for memory type M and the type C computed in: float twice is the fast
  * kernel, float and double its reference, double twice the kernel of f64. */

@@ -9,8 +9,8 @@
  * Largest error found against long double libm, in units in the last place (tests/test_kernels.c
  * holds these):
  *
- *     exp 1.5   expm1 1.5 and log1p 1.5 (any argument: 2)   log 1   tanh 1.5   sigmoid 3
- * softplus 2.5   erf 2   sin and cos 1
+ *     exp 1.5   expm1 1.5 and log1p 1.5 (any argument: 2)   log 1   tanh 1.5
+ *     sigmoid 3   softplus 2.5   erf 2   sin and cos 1
  *
  * NaN gives NaN; infinities give the limits. Polynomials are minimax fits made for these intervals.
  */
@@ -38,8 +38,9 @@ static inline float sn_exp2_int(int32_t n) {
     return sn_float_of_bits(((uint32_t)n + 127u) << 23);
 }
 
-/* x = n ln 2 + r with |r| <= ln 2 / 2: writes n, returns q = exp(r) - 1. Adding and subtracting 1.5
- * * 2^23 rounds to the nearest integer; ln 2 is split so that n times its first part is exact. */
+/* x = n ln 2 + r with |r| <= ln 2 / 2: writes n, returns q = exp(r) - 1. Adding and subtracting
+ * 1.5 * 2^23 rounds to the nearest integer; ln 2 is split so that n times its first part is
+ * exact. */
 static inline float sn_exp_reduced(float x, int32_t *n) {
     const float shift = 12582912.0f;
     const float shifted = x * 1.44269504f + shift;

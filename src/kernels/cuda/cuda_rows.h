@@ -1,8 +1,10 @@
 /* cuda_rows.h: kernels that work row by row over the last axis: a warp has a row, or a block of 256
  * where rows are `wide`. The choice and the order of sums follow from the width alone.
  *
- *     struct double_row { ... template <bool wide> __device__ void row(int64_t r, const
- * sn_row_team<wide> &t) const; }; sn_rows_run(c, rows, width, double_row{...});
+ *     struct my_row {
+ *         template <bool wide> __device__ void row(int64_t r, const sn_row_team<wide> &t) const;
+ *     };
+ *     sn_rows_run(c, rows, width, my_row{...});
  *
  * All threads of a team come to each sum and max together. */
 #ifndef SN_KERNELS_CUDA_CUDA_ROWS_H
