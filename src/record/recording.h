@@ -336,7 +336,7 @@ struct snug_recorder {
     char miss[200];
 };
 
-/* --- record_tensor.c: storage ------------------------------------------------------------------ */
+/* --- record_tensor.c: storage ----------------------------------------------------------------- */
 SNUG_CHECKED snug_status sn_storage_create(snug_recorder *r, sn_category cat, size_t bytes,
                                            sn_storage **out, snug_error *err);
 /* The same on the card. */
