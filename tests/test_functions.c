@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "function/function_call.h"
+#include "support/as_operation.h"
 #include "support/bench.h"
 
 #define MAX_POOL 400
@@ -241,8 +242,69 @@ static void check_gradient(snug_tape *tape, const a_call *c, char *line, snug_te
     free(want);
 }
 
+/* --- the same calls as nodes of networks ------------------------------------------------------ */
+/* By rows: which were called as nodes, and which of them for any batch. */
+typedef struct {
+    bool *as_node, *of_any_batch;
+} sweep;
+
+/* Also where both fail as they run: a division by 0. */
+static bool same_bits(snug_tensor *a, snug_tensor *b) {
+    const snug_type *const t = snug_tensor_type(a);
+    snug_view x, y;
+    if (!sn_type_equal(t, snug_tensor_type(b)))
+        return false;
+    const snug_status first = snug_tensor_pin(a, &x, NULL), second = snug_tensor_pin(b, &y, NULL);
+    const bool same = first == second && (first != SNUG_OK || memcmp(x.data, y.data, x.bytes) == 0);
+    if (first == SNUG_OK)
+        snug_tensor_unpin(a);
+    if (second == SNUG_OK)
+        snug_tensor_unpin(b);
+    return same;
+}
+
+/* Whether types of an open batch are what the batch at hand made, but for extents that are open. */
+static bool covers(const snug_type *open, const snug_type *t) {
+    bool fits = open->rank == t->rank && open->dtype == t->dtype;
+    for (int k = 0; k < t->rank && fits; k++)
+        fits = open->dims[k] == t->dims[k] || open->dims[k] == -1;
+    return fits;
+}
+
+static void check_node(reader *in, const a_call *c, const sweep *s, snug_tensor *const *out, int n,
+                       bool succeeds, char why[600]) {
+    sn_test_operation o;
+    snug_tensor *made[SN_MAX_TENSOR];
+    snug_type types[SN_MAX_TENSOR];
+    snug_error err;
+    int n_made = 0, n_types = 0;
+    bool empty = n > SN_MAX_TENSOR;
+    for (int i = 0; i < n; i++)
+        empty = empty || sn_type_count(snug_tensor_type(out[i])) == 0;
+    if (!c->known || empty || !sn_test_as_operation(c->function, c->args, c->n_args, &o))
+        return;
+    const snug_status status = sn_test_apply(&o, in->r, made, &n_made, &err);
+    if ((status == SNUG_OK) != succeeds || (succeeds && n_made != n))
+        snprintf(why, 600, "a node of %d results: %.400s", n_made,
+                 status == SNUG_OK ? "succeeds" : err.text);
+    for (int i = 0; status == SNUG_OK && i < n_made; i++) {
+        if (!why[0] && !same_bits(out[i], made[i]))
+            snprintf(why, 600, "result %d of a node is another", i);
+        snug_tensor_drop(made[i]);
+    }
+    s->as_node[c->function] = true;
+    const snug_type *const first = snug_tensor_type(o.in[0]);
+    const bool is_one = first->rank > 0 && first->dims[0] == 1; /* squeezed, or spread */
+    if (status != SNUG_OK || is_one || sn_test_infer(&o, in->r, types, &n_types, &err) != SNUG_OK)
+        return;
+    for (int i = 0; i < n && !why[0]; i++)
+        if (n_types != n || !covers(&types[i], snug_tensor_type(out[i])))
+            snprintf(why, 600, "the type of result %d of %d for any batch", i, n_types);
+    s->of_any_batch[c->function] = true;
+}
+
 /* The number of differences, which are printed into `report`. */
-static void check_results(reader *in, const a_call *c, char *report, size_t size) {
+static void check_results(reader *in, const a_call *c, const sweep *s, char *report, size_t size) {
     snug_tensor *out[MAX_OUT];
     snug_error err = {0};
     int n = 0, k = 0;
@@ -270,6 +332,8 @@ static void check_results(reader *in, const a_call *c, char *report, size_t size
     if (strncmp(in->at, "grad ", 5) == 0)
         check_gradient(tape, c, next_line(in) + 5, out, status == SNUG_OK && !why[0] ? n : 0, why);
     snug_tape_drop(tape);
+    if (s && !why[0])
+        check_node(in, c, s, out, n, status == SNUG_OK, why);
     if (!why[0] && !fails && k != n)
         snprintf(why, sizeof why, "%d results instead of %d", n, k);
     for (int i = 0; i < n; i++)
@@ -279,7 +343,7 @@ static void check_results(reader *in, const a_call *c, char *report, size_t size
         snprintf(report + used, size - used, "\n%s (before line %d): %s", c->name, in->line, why);
 }
 
-static void run_group(snug_engine *e, const char *group) {
+static void run_group(snug_engine *e, const char *group, const sweep *s) {
     static char report[20000];
     reader in = {.line = 0};
     snug_error err;
@@ -291,7 +355,7 @@ static void run_group(snug_engine *e, const char *group) {
         a_call c;
         assert_int_equal(strncmp(line, "call ", 5), 0);
         read_call(&in, line, &c);
-        check_results(&in, &c, report, sizeof report);
+        check_results(&in, &c, s, report, sizeof report);
         for (int i = 0; i < in.n_made; i++)
             snug_tensor_drop(in.made[i]);
         in.n_made = 0;
@@ -305,7 +369,7 @@ static void run_group(snug_engine *e, const char *group) {
 
 #define GROUP(name)                                                                                \
     static void test_functions_of_##name##_give_what_tensorflow_gives(void **state) {              \
-        run_group(*state, #name);                                                                  \
+        run_group(*state, #name, NULL);                                                            \
     }
 GROUP(one)
 GROUP(two)
@@ -319,6 +383,124 @@ GROUP(picture)
 GROUP(more)
 GROUP(solve)
 GROUP(less)
+
+/* 0, and numbers around it. */
+static snug_tensor *plain_tensor(reader *in, const snug_type *type) {
+    static const double v[12] = {0, 0.25, -0.5, 0.75, 1, 0.5, -1, 2, 0.125, -2, 3, 0.375};
+    snug_error err;
+    void *data;
+    expect_ok(snug_tensor_fresh(in->r, type, &in->made[in->n_made], &data, &err), &err);
+    for (int i = 0; i < sn_type_count(type); i++)
+        put(type->dtype, v[i % 12], data, i);
+    return in->made[in->n_made++];
+}
+
+/* What a row asks for: tensors of this type, its defaults, and 1 where a number has none. */
+static bool plain_call(reader *in, int function, const snug_type *type, a_call *c) {
+    const snug_function_info *const info = snug_function_at(function);
+    sn_fn_entry e;
+    memset(c, 0, sizeof *c);
+    in->n_pool = 0;
+    snprintf(c->name, sizeof c->name, "%.*s", (int)strcspn(info->names, " "), info->names);
+    c->function = function;
+    c->known = true;
+    for (int i = 0; sn_signature_at(info->signature, i, &e); i++) {
+        snug_argument a = {.kind = SNUG_ARG_NONE};
+        if (strchr("TO", e.kind) && !e.has_default) {
+            a = (snug_argument){.kind = SNUG_ARG_TENSOR, .tensor = plain_tensor(in, type)};
+        } else if (e.kind == 'V') {
+            snug_argument *const items = in->pool + in->n_pool;
+            in->n_pool += 2;
+            for (int k = 0; k < 2; k++)
+                items[k] =
+                    (snug_argument){.kind = SNUG_ARG_TENSOR, .tensor = plain_tensor(in, type)};
+            a.kind = SNUG_ARG_LIST;
+            a.list.items = items;
+            a.list.n = 2;
+        } else if (strchr("IN", e.kind) && !e.has_default) {
+            a = (snug_argument){.kind = SNUG_ARG_INTEGER, .integer = 1};
+        } else if (e.kind == 'D' && !e.has_default) {
+            a = (snug_argument){.kind = SNUG_ARG_TEXT, .text = "float32"};
+        } else if (!e.has_default) {
+            return false;
+        }
+        c->args[i] = a;
+        c->n_args = i + 1;
+    }
+    return true;
+}
+
+/* Vectors, matrices and pictures, each a few. */
+static void run_plain(snug_engine *e, const sweep *s) {
+    static char report[20000];
+    static const snug_type types[] = {{SNUG_F32, 2, {4, 3}},
+                                      {SNUG_I32, 2, {4, 3}},
+                                      {SNUG_F64, 2, {4, 3}},
+                                      {SNUG_F32, 3, {2, 3, 3}},
+                                      {SNUG_F32, 4, {2, 4, 4, 3}}};
+    reader in = {.line = 0};
+    snug_error err;
+    report[0] = 0;
+    expect_ok(snug_recorder_create(e, &in.r, &err), &err);
+    for (int i = 0; i < snug_function_count(); i++)
+        for (size_t d = 0; d < sizeof types / sizeof *types; d++) {
+            snug_tensor *out[MAX_OUT];
+            a_call c;
+            char why[600] = "";
+            int n = 0;
+            if (plain_call(&in, i, &types[d], &c)) {
+                const snug_status status =
+                    snug_function_call(in.r, i, c.args, c.n_args, out, MAX_OUT, &n, &err);
+                check_node(&in, &c, s, out, n, status == SNUG_OK, why);
+                const size_t used = strlen(report);
+                if (why[0])
+                    snprintf(report + used, sizeof report - used, "\n%s of %d axes of %s: %s",
+                             c.name, types[d].rank, snug_dtype_name(types[d].dtype), why);
+            }
+            for (int k = 0; k < n; k++)
+                snug_tensor_drop(out[k]);
+            for (int k = 0; k < in.n_made; k++)
+                snug_tensor_drop(in.made[k]);
+            in.n_made = 0;
+        }
+    snug_recorder_destroy(in.r);
+    if (report[0])
+        fail_msg("%s", report);
+}
+
+/* Rows that a model cannot have: of no tensor, of shapes that values decide, of draws. */
+static bool may_be_node(const snug_function_info *info) {
+    sn_fn_entry e;
+    bool tensor = false, values = false;
+    for (int i = 0; sn_signature_at(info->signature, i, &e); i++) {
+        tensor = tensor || strchr("TOV", e.kind);
+        values = values || strchr("MQ", e.kind) || (e.kind == 'W' && !strstr(info->names, "where"));
+    }
+    return tensor && !values && !sn_test_draws(info->names);
+}
+
+/* Every row that takes a tensor and draws nothing: as a node it gives the bits of the eager call. */
+static void test_nodes_of_networks_give_the_bits_of_eager_calls(void **state) {
+    static const char *const groups[] = {"one", "two",   "along",   "shape", "index", "linalg",
+                                         "nn",  "image", "picture", "more",  "solve", "less"};
+    const int n = snug_function_count();
+    sweep s = {calloc((size_t)n, 1), calloc((size_t)n, 1)};
+    int nodes = 0, batches = 0;
+    assert_true(s.as_node && s.of_any_batch);
+    for (size_t i = 0; i < sizeof groups / sizeof *groups; i++)
+        run_group(*state, groups[i], &s);
+    run_plain(*state, &s);
+    for (int i = 0; i < n; i++) {
+        nodes += s.as_node[i];
+        batches += s.of_any_batch[i];
+        if (s.as_node[i] != may_be_node(snug_function_at(i)))
+            fail_msg("%s is %s node", snug_function_at(i)->names, s.as_node[i] ? "a" : "no");
+    }
+    if (nodes < 553 || batches < 532)
+        fail_msg("%d rows are nodes, %d of them for any batch", nodes, batches);
+    free(s.as_node);
+    free(s.of_any_batch);
+}
 
 /* --- numbers, shapes and random draws --------------------------------------------------------- */
 static snug_tensor *call(bench *b, const char *name, const snug_argument *args, int n) {
@@ -608,6 +790,7 @@ int main(void) {
         TEST(more),
         TEST(solve),
         TEST(less),
+        engine_test(test_nodes_of_networks_give_the_bits_of_eager_calls),
         engine_test(test_numbers_and_starts_are_no_part_of_a_plan),
         engine_test(test_arithmetic_on_shapes_is_known_in_a_trace),
         engine_test(test_draws_differ_and_seeds_repeat_them),

@@ -2,6 +2,7 @@
  * and graphs that are broken, refused with the layer's name. What they compute is compared with
  * Keras by test_golden.c (cases graph_*). */
 #include "model/keras_json.h"
+#include "nn/operation.h"
 #include "support/files.h"
 
 #include <snug/train.h>
@@ -252,8 +253,9 @@ static void test_operations_take_arrays(void **state) {
                                             "[\"x\",0,0,{\"y\":[[2.5,1,0.5]]}]"),
                                 REF("t", 0)));
     const sn_conf_operation *conf = n->layers[0].conf;
-    assert_true(conf->array.n == 3 && conf->array.v[0] == 2.5 && conf->array_rank == 2 &&
-                conf->array_dims[1] == 3);
+    const sn_operation *call = conf->call;
+    assert_true(call->array.n == 3 && call->array.v[0] == 2.5 && call->rank == 2 &&
+                call->dims[1] == 3);
     assert_int_equal(sn_network_type(n, 1)->rank, 2);
     sn_network_destroy(n);
 }
@@ -468,11 +470,15 @@ static const struct CMUnitTest tests[] = {
                               "[\"x\",0,0,{\"y\":[[1,2],[3]]}]"),
                   REF("t", 0)),
             UNSUPPORTED, "an operand = [[1,2],[3]]"),
-    REFUSED("item_of_the_batch",
+    REFUSED("item_outside",
             GRAPH(INPUT LAYER("SlicingOpLambda", "t", ",\"function\":\"__operators__.getitem\"",
-                              "[\"x\",0,0,{\"slice_spec\":0}]"),
+                              "[\"x\",0,0,{\"slice_spec\":[0,9]}]"),
                   REF("t", 0)),
-            UNSUPPORTED, "takes part of the batch"),
+            FORMAT, "slice index 9 of dimension 1 out of bounds"),
+    REFUSED("parts_of_the_batch",
+            GRAPH(INPUT LAYER("TFOpLambda", "t", ",\"function\":\"unstack\"", "[\"x\",0,0,{}]"),
+                  REF("t", 0)),
+            UNSUPPORTED, "with a batch of 5040"),
     REFUSED("two_layers_of_one_name",
             GRAPH(INPUT DENSE("a", OLD(REF("x", 0))) DENSE("a", OLD(REF("x", 0))), REF("a", 0)),
             FORMAT, "two layers 'a'"),

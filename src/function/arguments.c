@@ -279,8 +279,8 @@ bool sn_fn_shape(sn_fn_call *c, const char *name, snug_type *out) {
 }
 
 /* --- operands --------------------------------------------------------------------------------- */
-static snug_dtype own_dtype(const snug_argument *a) {
-    return a->kind == SNUG_ARG_REAL                             ? SNUG_F32
+static snug_dtype own_dtype(const sn_fn_call *c, const snug_argument *a) {
+    return a->kind == SNUG_ARG_REAL                             ? c->floats
            : a->kind == SNUG_ARG_BOOL                           ? SNUG_BOOL
            : a->integer >= INT32_MIN && a->integer <= INT32_MAX ? SNUG_I32
                                                                 : SNUG_I64;
@@ -318,7 +318,10 @@ static sn_value scalar(sn_fn_call *c, const snug_argument *a, snug_dtype dtype) 
     if (dtype == SNUG_I64 && a->kind == SNUG_ARG_INTEGER &&
         (a->integer > most || a->integer < -most))
         return wide_whole(c, a->integer);
-    return sn_build_scalar(c->b, dtype, dtype == SNUG_F32 ? sn_fn_rounded(c, v) : v);
+    return sn_build_scalar(c->b, dtype,
+                           dtype == SNUG_F32 ? sn_fn_rounded(c, v)
+                           : c->rounds       ? (double)(float)v
+                                             : v);
 }
 
 /* What a dtype that is only stored is computed in; any other is its own. */
@@ -491,7 +494,7 @@ static sn_value value_of(sn_fn_call *c, const snug_argument *a) {
     if (a->kind == SNUG_ARG_LIST)
         return stack_of(c, a);
     if (is_number(a))
-        return scalar(c, a, own_dtype(a));
+        return scalar(c, a, own_dtype(c, a));
     sn_fn_refuse(c, SNUG_E_INVALID, "a text or dtype where a tensor is wanted");
     return SN_NO_VALUE;
 }
@@ -504,7 +507,7 @@ sn_value sn_fn_float(sn_fn_call *c, int i) {
     const sn_value x = sn_fn_value(c, i);
     if (!c->promotes || sn_fn_failed(c) || sn_dtype_is_float(sn_fn_dtype_of(c, x)))
         return x;
-    return sn_build_cast(c->b, x, SNUG_F32);
+    return sn_build_cast(c->b, x, c->floats);
 }
 
 static sn_value value_as(sn_fn_call *c, const snug_argument *a, snug_dtype dtype) {
@@ -566,7 +569,7 @@ static snug_dtype common(snug_dtype a, snug_dtype b) {
 /* A number beside a tensor of this dtype. */
 static snug_dtype beside(const sn_fn_call *c, const snug_argument *number, snug_dtype dtype) {
     if (c->promotes && number->kind == SNUG_ARG_REAL && !sn_dtype_is_float(dtype))
-        return SNUG_F32;
+        return c->floats;
     return c->promotes && number->kind == SNUG_ARG_INTEGER && dtype == SNUG_BOOL ? SNUG_I32 : dtype;
 }
 
@@ -582,7 +585,7 @@ void sn_fn_pair(sn_fn_call *c, int i, int k, sn_value *x, sn_value *y) {
     *y = is_number(&z) ? SN_NO_VALUE : value_of(c, &z);
     if (sn_fn_failed(c))
         return;
-    snug_dtype dtype = c->promotes ? common(own_dtype(&a), own_dtype(&z)) : own_dtype(&a);
+    snug_dtype dtype = c->promotes ? common(own_dtype(c, &a), own_dtype(c, &z)) : own_dtype(c, &a);
     if (sn_value_ok(*x) && sn_value_ok(*y)) {
         dtype = sn_fn_dtype_of(c, *x);
         if (c->narrow != SNUG_N_DTYPES && !c->promotes && differ(c, &a, &z))
@@ -617,7 +620,7 @@ static void use_items(sn_fn_call *c, const snug_argument *items, int n, sn_value
     }
     const bool numbers = dtype == SNUG_N_DTYPES;
     for (int k = 0; k < n && numbers; k++)
-        dtype = k ? common(dtype, own_dtype(&items[k])) : own_dtype(&items[0]);
+        dtype = k ? common(dtype, own_dtype(c, &items[k])) : own_dtype(c, &items[0]);
     for (int k = 0; k < n && !sn_fn_failed(c); k++)
         out[k] = !sn_value_ok(out[k]) ? value_as(c, &items[k], dtype)
                  : c->promotes        ? sn_build_cast(c->b, out[k], dtype)
@@ -664,6 +667,8 @@ void sn_fn_begin(sn_fn_call *c, const sn_fn_row *row, const snug_argument *args,
     c->names = row->info.names;
     c->signature = row->info.signature;
     c->promotes = row->promotes;
+    c->rounds = row->rounds;
+    c->floats = SNUG_F32;
     c->arg = args;
     c->n_args = n_args;
     c->n_out = 1;

@@ -53,6 +53,8 @@ struct sn_fn_call {
     int n_slots;
     const char *names, *signature;
     bool promotes;            /* keras.ops: operands of several dtypes take a common one */
+    bool rounds;              /* numbers among them have the digits of a float32 */
+    snug_dtype floats;        /* of what is a float where nothing says of which dtype */
     const snug_argument *arg; /* as they were given, lists and numbers that were read in place */
     int n_args;
     int n_out; /* 1 unless the function says otherwise */
@@ -79,9 +81,19 @@ typedef void (*sn_fn)(sn_fn_call *c);
 typedef struct {
     snug_function_info info;
     sn_fn build;
-    bool promotes;
+    bool promotes, rounds; /* the mode */
 } sn_fn_row;
 const sn_fn_row *sn_function_row(int function);
+
+/* Entry i of a signature; false behind the last. */
+typedef struct {
+    const char *name; /* n letters, no end */
+    int n;
+    char kind;
+    bool takes_rest; /* written with a '*' in front: it takes all further arguments in order */
+    bool has_default;
+} sn_fn_entry;
+bool sn_signature_at(const char *signature, int i, sn_fn_entry *out);
 
 /* A call of a row without operands or arguments yet; b, door and slot are the caller's to set. */
 void sn_fn_begin(sn_fn_call *c, const sn_fn_row *row, const snug_argument *args, int n_args);

@@ -147,40 +147,81 @@ void sn_fn_central_crop(sn_fn_call *c) {
     c->out[0] = crop(c, x, top, left, t.dims[h] - 2 * top, t.dims[h + 1] - 2 * left);
 }
 
-/* Pixel (i, j) of every window, channel after channel. */
-void sn_fn_extract_patches(sn_fn_call *c) {
-    sn_value x = sn_fn_value(c, 0), parts[SN_FN_MAX_ITEMS];
-    snug_type t = sn_fn_type(c, x);
-    int64_t all[3][4], before[4] = {0}, after[4] = {0}, count[2];
-    static const char *const keys[3] = {"sizes", "strides", "rates"};
+/* Numbers for the height and the width of windows: TensorFlow's four entries, or Keras' one or two.
+ */
+static bool plane_setting(sn_fn_call *c, const char *key, int64_t *two) {
     int n;
-    for (int i = 0; i < 3; i++) {
-        const int64_t *v = sn_fn_ints(c, keys[i], &n);
-        if (n != 4 || t.rank != 4)
-            return sn_fn_refuse(c, SNUG_E_INVALID, "%s needs four entries for pictures", keys[i]);
-        memcpy(all[i], v, sizeof all[i]);
+    const int64_t *v = sn_fn_ints(c, key, &n);
+    const bool fits = v && (c->promotes ? n == 1 || n == 2 : n == 4);
+    if (!fits)
+        sn_fn_refuse(c, SNUG_E_INVALID, "%s needs %s for pictures", key,
+                     c->promotes ? "one or two entries" : "four entries");
+    for (int k = 0; fits && k < 2; k++)
+        two[k] = n == 4 ? v[1 + k] : v[n == 2 ? k : 0];
+    return fits;
+}
+
+/* Windows that neither overlap nor leave gaps are a new order of the picture. */
+static sn_value tiles(sn_fn_call *c, sn_value x, const int64_t *size, const int64_t *count) {
+    static const int by_tile[6] = {0, 1, 3, 2, 4, 5};
+    const snug_type t = sn_fn_type(c, x);
+    const int64_t parts[6] = {t.dims[0], count[0], size[0], count[1], size[1], t.dims[3]},
+                  flat[4] = {t.dims[0], count[0], count[1], -1};
+    return sn_build_reshape(
+        c->b, sn_build_transpose(c->b, sn_build_reshape(c->b, x, parts, 6), by_tile), flat, 4);
+}
+
+typedef struct {
+    const int64_t *size, *stride, *rate, *count; /* of both axes */
+} windows;
+
+/* Pixel (i, j) of every window: one picture per place in the window, channel after channel. */
+static sn_value pixels(sn_fn_call *c, sn_value x, const windows *w) {
+    const int64_t step[4] = {1, w->stride[0], w->stride[1], 1},
+                  shape[4] = {-1, w->count[0], w->count[1], -1};
+    sn_value parts[SN_MAX_IN];
+    int n = 0;
+    for (int64_t k = 0; k < w->size[0] * w->size[1] && !sn_fn_failed(c); k++) {
+        const int64_t from[4] = {0, k / w->size[1] * w->rate[0], k % w->size[1] * w->rate[1], 0};
+        if (n == SN_MAX_IN) {
+            parts[0] = sn_build_concat(c->b, parts, n, 3);
+            n = 1;
+        }
+        parts[n++] = sn_build_slice(c->b, x, from, shape, step);
     }
+    return sn_build_concat(c->b, parts, n, 3);
+}
+
+/* Windows over a picture, which lie side by side as channels. */
+void sn_fn_extract_patches(sn_fn_call *c) {
+    sn_value x = sn_fn_channels_last(c, sn_fn_value(c, 0));
+    snug_type t = sn_fn_type(c, x);
+    int64_t size[2], stride[2], rate[2], before[4] = {0}, after[4] = {0}, count[2];
+    const char *const sizes = c->promotes ? "size" : "sizes";
+    if (t.rank != 4)
+        return sn_fn_refuse(c, SNUG_E_INVALID, "it needs pictures of 4 axes, not of %d", t.rank);
+    if (!plane_setting(c, sizes, size) ||
+        !plane_setting(c, sn_fn_given(c, "strides") ? "strides" : sizes, stride) ||
+        !plane_setting(c, c->promotes ? "dilation_rate" : "rates", rate))
+        return;
+    bool even = true;
     for (int k = 0; k < 2; k++) {
-        const int64_t reach = (all[0][1 + k] - 1) * all[2][1 + k] + 1, by = all[1][1 + k],
-                      extent = t.dims[1 + k];
+        const int64_t reach = (size[k] - 1) * rate[k] + 1, by = stride[k], extent = t.dims[1 + k];
         if (reach < 1 || by < 1)
             return sn_fn_refuse(c, SNUG_E_INVALID, "sizes, strides and rates are at least 1");
         count[k] =
             sn_fn_says(c, "padding", "same") ? (extent + by - 1) / by : (extent - reach) / by + 1;
         const int64_t covered = (count[k] - 1) * by + reach, more = covered - extent;
+        if (count[k] < 1)
+            return sn_fn_refuse(c, SNUG_E_INVALID, "a window reaches over %lld of %lld pixels",
+                                (long long)reach, (long long)extent);
         before[1 + k] = more > 0 ? more / 2 : 0;
         after[1 + k] = more > 0 ? more - more / 2 : 0;
+        even = even && by == size[k] && rate[k] == 1 && covered == extent;
     }
     x = sn_build_pad(c->b, x, before, after, 0);
-    const int64_t size[4] = {t.dims[0], count[0], count[1], t.dims[3]},
-                  step[4] = {1, all[1][1], all[1][2], 1}, places = all[0][1] * all[0][2];
-    if (places > SN_MAX_IN || count[0] < 1 || count[1] < 1)
-        return sn_fn_refuse(c, SNUG_E_UNSUPPORTED, "windows of more than %d pixels", SN_MAX_IN);
-    for (int64_t k = 0; k < places; k++) {
-        const int64_t from[4] = {0, k / all[0][2] * all[2][1], k % all[0][2] * all[2][2], 0};
-        parts[k] = sn_build_slice(c->b, x, from, size, step);
-    }
-    c->out[0] = sn_build_concat(c->b, parts, (int)places, 3);
+    c->out[0] = sn_fn_channels_back(c, even ? tiles(c, x, size, count)
+                                            : pixels(c, x, &(windows){size, stride, rate, count}));
 }
 
 /* 20 log10(max) - 10 log10 of the mean square difference of each picture */

@@ -293,7 +293,7 @@ static void fill_with(sn_fn_call *c, double v) {
     snug_type t;
     if (!sn_fn_shape(c, "shape", &t))
         return;
-    t.dtype = sn_fn_dtype(c, "dtype", SNUG_F32);
+    t.dtype = sn_fn_dtype(c, "dtype", c->floats);
     for (int k = 0; k < t.rank; k++)
         if (t.dims[k] < 0)
             return sn_fn_refuse(c, SNUG_E_INVALID, "the extent %lld", (long long)t.dims[k]);
@@ -317,7 +317,7 @@ static void full_of(sn_fn_call *c, snug_type *t, const char *value) {
     const int i = sn_fn_place(c, value);
     double v;
     t->dtype = sn_fn_dtype(c, "dtype",
-                           real || c->promotes ? SNUG_F32
+                           real || c->promotes ? c->floats
                            : truth             ? SNUG_BOOL
                            : wide              ? SNUG_I64
                                                : SNUG_I32);
@@ -395,7 +395,7 @@ void sn_fn_range(sn_fn_call *c) {
         return;
     const double steps = ceil((limit - start) / delta);
     const int64_t n = steps > 0 ? (int64_t)steps : 0;
-    const snug_dtype dtype = sn_fn_dtype(c, "dtype", whole ? SNUG_I32 : SNUG_F32);
+    const snug_dtype dtype = sn_fn_dtype(c, "dtype", whole ? SNUG_I32 : c->floats);
     if (sn_dtype_is_int(dtype) && n <= SN_FN_MAX_ITEMS) {
         int64_t v[SN_FN_MAX_ITEMS];
         for (int64_t i = 0; i < n; i++)
@@ -415,7 +415,7 @@ void sn_fn_linspace(sn_fn_call *c) {
         return sn_fn_refuse(c, SNUG_E_INVALID, "num=%lld; at least 1", (long long)n);
     const bool whole = !c->promotes && c->n_args > 1 && c->arg[0].kind == SNUG_ARG_INTEGER &&
                        c->arg[1].kind == SNUG_ARG_INTEGER; /* of which TensorFlow makes f64 */
-    const sn_value count = count_up(c, n, sn_fn_dtype(c, "dtype", whole ? SNUG_F64 : SNUG_F32));
+    const sn_value count = count_up(c, n, sn_fn_dtype(c, "dtype", whole ? SNUG_F64 : c->floats));
     const double step = parts > 0 ? (stop - start) / parts : 0;
     c->out[0] = sn_build_affine(c->b, count, step, start);
     if (sn_fn_flag(c, "retstep")) {
@@ -432,7 +432,7 @@ void sn_fn_eye(sn_fn_call *c) {
                       *const wide = sn_fn_place(c, "num_rows") >= 0 ? "num_columns" : "M";
     const int64_t rows = sn_fn_int(c, key),
                   columns = sn_fn_given(c, wide) ? sn_fn_int(c, wide) : rows, k = sn_fn_int(c, "k");
-    snug_type t = {sn_fn_dtype(c, "dtype", SNUG_F32), 2, {rows, columns}}, batch = {.rank = 0};
+    snug_type t = {sn_fn_dtype(c, "dtype", c->floats), 2, {rows, columns}}, batch = {.rank = 0};
     if (rows < 0 || columns < 0)
         return sn_fn_refuse(c, SNUG_E_INVALID, "a matrix of %lld x %lld", (long long)rows,
                             (long long)columns);
@@ -450,7 +450,7 @@ void sn_fn_eye(sn_fn_call *c) {
 void sn_fn_tri(sn_fn_call *c) {
     const int64_t rows = sn_fn_int(c, "N"),
                   columns = sn_fn_given(c, "M") ? sn_fn_int(c, "M") : rows;
-    const snug_type t = {sn_fn_dtype(c, "dtype", SNUG_F32), 2, {rows, columns}};
+    const snug_type t = {sn_fn_dtype(c, "dtype", c->floats), 2, {rows, columns}};
     if (rows < 0 || columns < 0)
         return sn_fn_refuse(c, SNUG_E_INVALID, "a matrix of %lld x %lld", (long long)rows,
                             (long long)columns);
@@ -468,7 +468,7 @@ static snug_dtype mark_dtype(sn_fn_call *c, const snug_argument *on, const snug_
     const snug_dtype whole = on->kind == SNUG_ARG_BOOL ? SNUG_BOOL : SNUG_I32;
     return sn_fn_dtype(c, "dtype",
                        given           ? sn_fn_operand_dtype(c, given)
-                       : plain || real ? SNUG_F32
+                       : plain || real ? c->floats
                                        : whole);
 }
 
@@ -523,7 +523,7 @@ void sn_fn_multi_hot(sn_fn_call *c) {
     const sn_value at = indices_of(c, 0);
     const int rank = sn_fn_type(c, at).rank, axis = sn_fn_axis(c, "axis", rank + 1, -1);
     const sn_one_hot spec = {.depth = sn_fn_int(c, "num_classes"),
-                             .dtype = sn_fn_dtype(c, "dtype", SNUG_F32),
+                             .dtype = sn_fn_dtype(c, "dtype", c->floats),
                              .axis = axis == rank ? -1 : axis,
                              .on = 1};
     const sn_value hot = sn_build_one_hot(c->b, at, &spec);

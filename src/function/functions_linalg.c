@@ -604,15 +604,33 @@ void sn_fn_triu(sn_fn_call *c) {
     c->out[0] = sn_build_band(c->b, sn_fn_value(c, 0), sn_fn_int(c, "k"), INT32_MAX);
 }
 
-/* Three components along the last axis: the next times the one after, less the other way round. */
+/* x with the axis of its components last: that of `axis`, else of `own`. */
+static sn_value components_last(sn_fn_call *c, sn_value x, const char *own) {
+    const int rank = sn_fn_type(c, x).rank;
+    const int at = sn_fn_axis(c, sn_fn_given(c, "axis") ? "axis" : own, rank, -1);
+    int perm[SNUG_MAX_RANK];
+    for (int k = 0; k < rank; k++)
+        perm[k] = k == rank - 1 ? at : k + (k >= at);
+    return sn_fn_failed(c) || at == rank - 1 ? x : sn_build_transpose(c->b, x, perm);
+}
+
+/* Three components: the next times the one after, less the other way round. */
 void sn_fn_cross(sn_fn_call *c) {
     sn_value x, y;
     sn_fn_pair(c, 0, 1, &x, &y);
-    const snug_type t = sn_fn_type(c, x);
-    if (t.rank < 1 || t.dims[t.rank - 1] != 3)
-        return sn_fn_refuse(c, SNUG_E_INVALID, "it needs three components along the last axis");
+    x = components_last(c, x, "axisa");
+    y = components_last(c, y, "axisb");
+    const snug_type t = sn_fn_type(c, x), ty = sn_fn_type(c, y);
+    if (t.rank < 1 || t.dims[t.rank - 1] != 3 || ty.rank < 1 || ty.dims[ty.rank - 1] != 3)
+        return sn_fn_refuse(c, SNUG_E_INVALID, "it needs three components along an axis of each");
     sn_builder *const b = c->b;
-    c->out[0] =
+    const sn_value out =
         sn_build_sub(b, sn_build_mul(b, sn_build_roll(b, x, -1, -1), sn_build_roll(b, y, -1, -2)),
                      sn_build_mul(b, sn_build_roll(b, x, -1, -2), sn_build_roll(b, y, -1, -1)));
+    const int rank = sn_fn_type(c, out).rank;
+    const int to = sn_fn_axis(c, sn_fn_given(c, "axis") ? "axis" : "axisc", rank, -1);
+    int perm[SNUG_MAX_RANK];
+    for (int k = 0; k < rank; k++)
+        perm[k] = k == to ? rank - 1 : k - (k > to);
+    c->out[0] = sn_fn_failed(c) || to == rank - 1 ? out : sn_build_transpose(b, out, perm);
 }

@@ -214,7 +214,7 @@ static void quotient_pair(sn_fn_call *c, sn_value *x, sn_value *y) {
         return sn_fn_refuse(c, SNUG_E_SHAPE, "a division of bool; cast it");
     const bool small =
         dtype == SNUG_I8 || dtype == SNUG_U8 || c->narrow == SNUG_I16 || c->narrow == SNUG_U16;
-    const snug_dtype to = c->promotes || small ? SNUG_F32 : SNUG_F64;
+    const snug_dtype to = c->promotes || small ? c->floats : SNUG_F64;
     *x = sn_build_cast(c->b, *x, to);
     *y = sn_build_cast(c->b, *y, to);
 }
@@ -439,8 +439,7 @@ void sn_fn_isclose(sn_fn_call *c) {
     const sn_value apart = sn_build_abs(c->b, sn_build_sub(c->b, x, y)),
                    most = sn_build_affine(c->b, sn_build_abs(c->b, y), sn_fn_real(c, "rtol"),
                                           sn_fn_real(c, "atol"));
-    const sn_value near = sn_build_logical_or(c->b, sn_build_equal(c->b, x, y),
-                                              sn_build_less_equal(c->b, apart, most));
+    const sn_value near = sn_build_less_equal(c->b, apart, most); /* two infinities are not */
     const sn_value both =
         sn_build_logical_and(c->b, sn_build_isnan(c->b, x), sn_build_isnan(c->b, y));
     c->out[0] = sn_fn_flag(c, "equal_nan") ? sn_build_logical_or(c->b, near, both) : near;

@@ -395,31 +395,35 @@ void sn_fn_kron(sn_fn_call *c) {
         out, 2);
 }
 
-/* softmax(q k / sqrt(h) + bias) v of [batch, steps, heads, h]. */
+/* A mask or bias with the four axes of the scores. */
+static sn_value of_scores(sn_fn_call *c, sn_value x) {
+    while (sn_value_ok(x) && !sn_fn_failed(c) && sn_fn_type(c, x).rank < 4)
+        x = sn_build_expand_dims(c->b, x, 0);
+    return x;
+}
+
+/* softmax(q k / sqrt(h) + bias) v of [batch, steps, heads, h], without a matrix of weights. */
 void sn_fn_attention(sn_fn_call *c) {
     const sn_value q = sn_fn_float(c, 0), k = sn_fn_float(c, 1), v = sn_fn_float(c, 2);
     const snug_type t = sn_fn_type(c, q);
-    const sn_value bias = sn_fn_named_as(c, "bias", t.dtype), mask = sn_fn_named(c, "mask");
+    const sn_value bias = of_scores(c, sn_fn_named_as(c, "bias", t.dtype)),
+                   mask = of_scores(c, sn_fn_named(c, "mask"));
     if (t.rank != 4)
         return sn_fn_refuse(c, SNUG_E_SHAPE, "queries have %d axes; they must have 4", t.rank);
     if (sn_fn_given(c, "attn_logits_soft_cap"))
         return sn_fn_refuse(c, SNUG_E_UNSUPPORTED, "attn_logits_soft_cap");
     const double scale =
         sn_fn_given(c, "scale") ? sn_fn_real(c, "scale") : 1 / sqrt((double)t.dims[3]);
-    const sn_value pair[2] = {q, k};
-    sn_value scores =
-        sn_build_affine(c->b, sn_build_einsum(c->b, "btnh,bsnh->bnts", pair, 2), scale, 0);
-    if (sn_value_ok(bias))
-        scores = sn_build_add(c->b, scores, bias);
-    const sn_value low = sn_fn_like(c, scores, t.dtype == SNUG_F64 ? -1e300 : -3e38);
-    if (sn_value_ok(mask))
-        scores = sn_build_select(c->b, sn_build_cast(c->b, mask, SNUG_BOOL), scores, low);
-    if (sn_fn_flag(c, "is_causal")) {
-        snug_type ones = sn_fn_type(c, scores);
-        ones.dtype = SNUG_I32;
-        const sn_value seen = sn_build_band(c->b, sn_build_fill(c->b, &ones, 1), INT32_MIN, 0);
-        scores = sn_build_select(c->b, sn_build_cast(c->b, seen, SNUG_BOOL), scores, low);
-    }
-    const sn_value mix[2] = {sn_build_softmax(c->b, scores), v};
-    c->out[0] = sn_build_einsum(c->b, "bnts,bsnh->btnh", mix, 2);
+    const bool masked = sn_value_ok(mask), biased = sn_value_ok(bias);
+    sn_value seen = masked ? sn_build_cast(c->b, mask, SNUG_BOOL) : bias;
+    if (masked && biased)
+        seen = sn_build_select(c->b, seen, bias, sn_fn_like(c, bias, -1e30));
+    const sn_value in[4] = {q, k, v, seen};
+    sn_attrs a;
+    sn_attrs_default(SN_OP_attention, &a);
+    a.attention.causal = sn_fn_flag(c, "is_causal");
+    a.attention.scale = sn_fn_parameter(c, (double)(float)scale); /* Keras makes it an f32 */
+    a.attention.rate = sn_fn_parameter(c, 0);
+    a.attention.key = (int64_t)sn_build_key(c->b, "", 0).i;
+    c->out[0] = sn_build(c->b, SN_OP_attention, &a, in, masked || biased ? 4 : 3);
 }

@@ -188,7 +188,7 @@ static void scan_by(sn_fn_call *c, sn_op op) {
         x = sn_build_reshape(c->b, x, (const int64_t[]){-1}, 1);
     const int axis = sn_fn_axis(c, "axis", sn_fn_type(c, x).rank, 0);
     if (sn_fn_given(c, "dtype"))
-        x = sn_build_cast(c->b, x, sn_fn_dtype(c, "dtype", SNUG_F32));
+        x = sn_build_cast(c->b, x, sn_fn_dtype(c, "dtype", c->floats));
     c->out[0] =
         sn_build_scan(c->b, op, x, axis, sn_fn_flag(c, "exclusive"), sn_fn_flag(c, "reverse"));
 }
@@ -464,21 +464,29 @@ static sn_value rows_of(sn_fn_call *c, sn_value x, uint32_t axes, snug_type *lef
     return sn_build_reshape(c->b, sn_build_transpose(c->b, x, perm), dims, left->rank + 1);
 }
 
+/* Element q of sorted rows: between two of them, or the one that the method chooses. */
 static sn_value quantile_of(sn_fn_call *c, sn_value sorted, int axis, double q) {
     const int64_t n = sn_fn_type(c, sorted).dims[axis];
     const double at = (double)(n - 1) * q;
     const int64_t low = (int64_t)floor(at), high = (int64_t)ceil(at);
-    const sn_value below = sn_build_part(c->b, sorted, axis, low, 1);
-    if (low == high || sn_fn_says(c, "method", "lower"))
-        return below;
-    const sn_value above = sn_build_part(c->b, sorted, axis, high, 1);
+    if (sn_fn_says(c, "method", "lower"))
+        return sn_build_part(c->b, sorted, axis, low, 1);
     if (sn_fn_says(c, "method", "higher"))
-        return above;
-    const double share = sn_fn_says(c, "method", "midpoint")  ? 0.5
-                         : sn_fn_says(c, "method", "nearest") ? nearbyint(at) - (double)low
-                                                              : at - (double)low;
-    return sn_build_add(c->b, sn_build_affine(c->b, below, 1 - share, 0),
-                        sn_build_affine(c->b, above, share, 0));
+        return sn_build_part(c->b, sorted, axis, high, 1);
+    if (sn_fn_says(c, "method", "nearest"))
+        return sn_build_part(c->b, sorted, axis, (int64_t)nearbyint(at), 1);
+    const bool middle = sn_fn_says(c, "method", "midpoint");
+    if (!middle && sn_fn_text(c, "method")[0] && !sn_fn_says(c, "method", "linear"))
+        sn_fn_refuse(c, SNUG_E_INVALID, "method=%.20s is not known", sn_fn_text(c, "method"));
+    /* Where q meets an element Keras still takes two, one of them 0 times; so does its gradient. */
+    const int64_t above = middle     ? high
+                          : high > 0 ? high
+                                     : n > 1,
+                  below = middle ? low : above - (above > 0);
+    const double share = middle ? 0.5 : (double)above - at;
+    return sn_build_add(
+        c->b, sn_build_affine(c->b, sn_build_part(c->b, sorted, axis, above, 1), 1 - share, 0),
+        sn_build_affine(c->b, sn_build_part(c->b, sorted, axis, below, 1), share, 0));
 }
 
 static void quantiles(sn_fn_call *c, const double *q, int n, bool stacked) {
@@ -491,6 +499,9 @@ static void quantiles(sn_fn_call *c, const double *q, int n, bool stacked) {
         return sn_fn_refuse(c, SNUG_E_INVALID, "a scalar has no order");
     const sn_value rows = rows_of(c, x, axes, &left);
     sn_build_sort(c->b, rows, &(sn_sort){.axis = -1, .places = SNUG_I32}, &sorted, &places);
+    const uint32_t last = 1u << left.rank; /* a row with a NaN has no order and gives NaN */
+    const sn_value bad = sn_build_any_true(c->b, sn_build_isnan(c->b, rows), last, true),
+                   sum = sn_build_sum(c->b, rows, last, true);
     snug_type shape = left;
     if (sn_fn_flag(c, "keepdims")) {
         shape = t;
@@ -498,8 +509,9 @@ static void quantiles(sn_fn_call *c, const double *q, int n, bool stacked) {
             shape.dims[k] = !axes || (axes >> k & 1) ? 1 : t.dims[k];
     }
     for (int i = 0; i < n && !sn_fn_failed(c); i++)
-        each[i] =
-            sn_build_reshape(c->b, quantile_of(c, sorted, left.rank, q[i]), shape.dims, shape.rank);
+        each[i] = sn_build_reshape(
+            c->b, sn_build_select(c->b, bad, sum, quantile_of(c, sorted, left.rank, q[i])),
+            shape.dims, shape.rank);
     c->out[0] = stacked && !sn_fn_failed(c) ? sn_build_stack(c->b, each, n, 0) : each[0];
 }
 
@@ -517,6 +529,7 @@ void sn_fn_quantile(sn_fn_call *c) {
     for (int i = 0; i < n; i++) {
         const snug_argument *one = list ? &a->list.items[i] : a;
         q[i] = one->kind == SNUG_ARG_REAL ? one->real : (double)one->integer;
+        q[i] = c->promotes ? (double)(float)q[i] : q[i]; /* Keras makes an f32 tensor of it */
         if (!(q[i] >= 0 && q[i] <= 1))
             return sn_fn_refuse(c, SNUG_E_INVALID, "q=%g is not within 0 and 1", q[i]);
     }

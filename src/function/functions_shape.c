@@ -10,8 +10,14 @@
 void sn_fn_reshape(sn_fn_call *c) {
     snug_type t;
     const sn_value x = sn_fn_value(c, 0);
-    if (sn_fn_shape(c, sn_fn_place(c, "newshape") >= 0 ? "newshape" : "shape", &t))
-        c->out[0] = sn_build_reshape(c->b, x, t.dims, t.rank);
+    if (!sn_fn_shape(c, sn_fn_place(c, "newshape") >= 0 ? "newshape" : "shape", &t))
+        return;
+    int open = 0;
+    for (int k = 0; k < t.rank; k++)
+        open += t.dims[k] < 0;
+    if (open > 1 && t.dims[0] < 0 && sn_fn_type(c, x).rank > 0) /* the first one is the batch */
+        t.dims[0] = sn_fn_type(c, x).dims[0];
+    c->out[0] = sn_build_reshape(c->b, x, t.dims, t.rank);
 }
 
 void sn_fn_flatten(sn_fn_call *c) {
@@ -223,16 +229,17 @@ static int part_sizes(sn_fn_call *c, int64_t extent, int64_t *sizes) {
                      (long long)extent, (long long)count);
         return 0;
     }
+    bool fits = true;
     for (int64_t i = 0; i < count; i++) {
         sizes[i] = list ? given[i] : extent / count;
         open = sizes[i] < 0 ? i : open;
-        known += sizes[i] < 0 ? 0 : sizes[i];
+        fits = fits && sn_i64_add(known, sizes[i] < 0 ? 0 : sizes[i], &known);
     }
-    if (open >= 0) {
+    if (fits && open >= 0) {
         sizes[open] = extent - known;
         known = extent;
     }
-    if (known != extent || (open >= 0 && sizes[open] < 0))
+    if (!fits || known != extent || (open >= 0 && sizes[open] < 0))
         sn_fn_refuse(c, SNUG_E_INVALID, "the parts have %lld elements, the axis %lld",
                      (long long)known, (long long)extent);
     return (int)count;
@@ -396,7 +403,9 @@ void sn_fn_pad(sn_fn_call *c) {
     else if (sn_fn_says(c, "mode", "edge"))
         c->out[0] = pad_edge(c, x, before, after);
     else if (sn_fn_says(c, "mode", "constant"))
-        c->out[0] = sn_build_pad(c->b, x, before, after, sn_fn_real(c, "constant_values"));
+        c->out[0] = sn_build_pad(c->b, x, before, after,
+                                 c->promotes ? (double)(float)sn_fn_real(c, "constant_values")
+                                             : sn_fn_real(c, "constant_values"));
     else
         sn_fn_refuse(c, SNUG_E_INVALID, "mode must be CONSTANT, REFLECT or SYMMETRIC");
 }

@@ -4,8 +4,11 @@
 
 #include "base/setting_text.h"
 
-#define STRICT                                        false
-#define PROMOTES                                      true
+#include <string.h>
+
+#define STRICT                                        false, false
+#define PROMOTES                                      true, false
+#define ROUNDS                                        true, true
 #define SNUG_FN(build, mode, names, signature, about) void sn_fn_##build(sn_fn_call *c);
 #include "function/functions.def"
 #undef SNUG_FN
@@ -39,4 +42,20 @@ int snug_function_find(const char *name, int *function) {
             return 1;
         }
     return 0;
+}
+
+bool sn_signature_at(const char *signature, int i, sn_fn_entry *out) {
+    for (; i > 0 && *signature; i--) {
+        signature += strcspn(signature, " ");
+        signature += strspn(signature, " ");
+    }
+    if (!*signature)
+        return false;
+    const size_t n = strcspn(signature, ":");
+    out->takes_rest = *signature == '*';
+    out->name = signature + out->takes_rest;
+    out->n = (int)n - out->takes_rest;
+    out->kind = signature[n] ? signature[n + 1] : 0;
+    out->has_default = memchr(signature, '=', strcspn(signature, " ")) != NULL;
+    return true;
 }

@@ -70,8 +70,12 @@ static bool is_keras_tensor(const json_t *v) {
     return class_name && strcmp(class_name, "__keras_tensor__") == 0;
 }
 
+bool sn_keras_is_tensor(const json_t *v) {
+    return is_reference(v) || is_keras_tensor(v);
+}
+
 bool sn_keras_holds_tensor(const json_t *v) {
-    bool found = is_reference(v) || is_keras_tensor(v);
+    bool found = sn_keras_is_tensor(v);
     for (size_t i = 0; i < json_array_size(v) && !found; i++)
         found = sn_keras_holds_tensor(json_array_get(v, i));
     json_t *const object = (json_t *)(uintptr_t)v;
@@ -295,7 +299,7 @@ static snug_status add_argument(const reader *r, sn_keras_node *node, const json
         return sn_fail(err, SNUG_E_UNSUPPORTED, "layer '%.60s' is called with more than %d values",
                        node->name, SN_KERAS_MAX_ARGS);
     const bool tensors = sn_keras_holds_tensor(value);
-    node->args[node->n_args++] = tensors ? NULL : value;
+    node->args[node->n_args++] = value;
     return tensors ? add_edges(r, node, value, NULL, err) : SNUG_OK;
 }
 

@@ -34,7 +34,7 @@ typedef struct {
     int input;   /* which input of the model it is, or -1 */
     int n_in;
     sn_keras_edge in[SN_MAX_IN];
-    const json_t *args[SN_KERAS_MAX_ARGS]; /* arguments in order; NULL where they are tensors */
+    const json_t *args[SN_KERAS_MAX_ARGS]; /* arguments in order, tensors among them */
     int n_args;
     json_t *kwargs; /* of the call, tensors among them; may be NULL */
 } sn_keras_node;
@@ -65,7 +65,8 @@ void sn_keras_graph_clear(snug_engine *e, sn_keras_graph *g);
 SNUG_CHECKED snug_status sn_keras_graph_inputs(const json_t *config, const json_t **layers, int *n,
                                                snug_error *err);
 
-/* Whether it is a tensor, or has one in it, in either dialect. */
+/* Whether it is a tensor, in either dialect; whether it is one or has one in it. */
+bool sn_keras_is_tensor(const json_t *value);
 bool sn_keras_holds_tensor(const json_t *value);
 
 /* --- what the readers of models share --------------------------------------------------------- */

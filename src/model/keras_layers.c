@@ -476,7 +476,7 @@ static snug_status read_keywords(const sn_keras_node *node, arguments *x, snug_e
 static snug_status refuse_values(const sn_keras_node *node, snug_error *err) {
     char shown[100];
     for (int i = 0; i < node->n_args; i++)
-        if (node->args[i] && !json_is_null(node->args[i]))
+        if (!sn_keras_holds_tensor(node->args[i]) && !json_is_null(node->args[i]))
             return sn_fail(err, SNUG_E_UNSUPPORTED,
                            "layer '%.60s' is called with an argument = %s; only tensors are "
                            "supported there",

@@ -24,7 +24,7 @@
 #define INIT(key, value)                  FIELD(key, SN_CONF_INIT, 1, 0, value)
 #define LAYER(key)                        FIELD(key, SN_CONF_LAYER, 0, 0, NULL)
 #define LAYERS(key)                       FIELD(key, SN_CONF_LAYERS, 0, 0, NULL)
-#define ARRAY(key)                        FIELD(key, SN_CONF_ARRAY, 0, SN_NO_ENTRY, NULL)
+#define CALL(key)                         FIELD(key, SN_CONF_CALL, 0, 0, NULL)
 #define SNUG_LAYER(name, snake, inputs, mask, list)                                                \
     void sn_layer_build_##snake(sn_layer_call *c);                                                 \
     static const sn_conf_field *fields_##snake(void) {                                             \
@@ -44,7 +44,7 @@
 #undef INIT
 #undef LAYER
 #undef LAYERS
-#undef ARRAY
+#undef CALL
 
 #define INT(key, value)     +1
 #define INTS(key, n, value) +1
@@ -55,7 +55,7 @@
 #define INIT(key, value)    +1
 #define LAYER(key)          +1
 #define LAYERS(key)         +1
-#define ARRAY(key)          +1
+#define CALL(key)           +1
 #define ONE                 1, 1
 #define TWO                 2, 2
 #define SOME                1, SN_MAX_IN
@@ -84,7 +84,7 @@ const sn_layer_class sn_layer_classes[] = {
 #undef INIT
 #undef LAYER
 #undef LAYERS
-#undef ARRAY
+#undef CALL
 const int sn_n_layer_classes = sizeof sn_layer_classes / sizeof *sn_layer_classes;
 
 bool sn_class_is(const sn_layer_class *cls, sn_layer_kind kind) {
@@ -213,7 +213,7 @@ static snug_status put_number(const sn_conf_field *f, void *conf, int index, dou
     case SN_CONF_INIT:
     case SN_CONF_LAYER:
     case SN_CONF_LAYERS:
-    case SN_CONF_ARRAY:
+    case SN_CONF_CALL:
         break;
     }
     return sn_fail(err, SNUG_E_INVALID, "%s wants a name, not the number %g", f->key, value);

@@ -20,17 +20,15 @@ typedef struct {
     char text[96];
 } sn_conf_text;
 
-/* What stands between the brackets of x[1:3, None, ...], in the row Operation. */
-#define SN_OPERATION_LIST 16
-#define SN_ITEM_OPEN      INT64_MIN /* a start, stop or step that is not given */
-enum { SN_ITEM_SLICE, SN_ITEM_INDEX, SN_ITEM_NEW_AXIS, SN_ITEM_ELLIPSIS };
-
 /* Layers inside a layer: the cells of an RNN, what a TimeDistributed applies. */
 typedef struct sn_layer sn_layer;
 typedef struct {
     sn_layer *at[SN_MAX_INNER];
     int64_t n;
 } sn_layer_list;
+
+/* A call of a row of the function table (nn/operation.h). */
+typedef struct sn_operation sn_operation;
 
 /* An array of any length; the numbers lie in the network's zone. */
 typedef struct {
@@ -46,7 +44,7 @@ typedef struct {
 #define INIT(key, value)    sn_init key;
 #define LAYER(key)          sn_layer *key;
 #define LAYERS(key)         sn_layer_list key;
-#define ARRAY(key)          sn_conf_array key;
+#define CALL(key)           const sn_operation *key;
 #define REALS(key, most)                                                                           \
     struct {                                                                                       \
         int64_t n;                                                                                 \
@@ -67,7 +65,7 @@ typedef struct {
 #undef INIT
 #undef LAYER
 #undef LAYERS
-#undef ARRAY
+#undef CALL
 
 typedef enum {
     SN_CONF_INT,
@@ -79,7 +77,7 @@ typedef enum {
     SN_CONF_INIT,
     SN_CONF_LAYER,
     SN_CONF_LAYERS,
-    SN_CONF_ARRAY
+    SN_CONF_CALL /* of a function; only readers of files make one */
 } sn_conf_kind;
 typedef struct {
     const char *key;

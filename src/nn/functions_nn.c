@@ -5,6 +5,7 @@
 
 #include "base/rng.h"
 #include "nn/activation.h"
+#include "nn/keras_number.h"
 #include "nn/loss.h"
 #include "nn/spatial.h"
 
@@ -44,19 +45,16 @@ void sn_fn_relu_with(sn_fn_call *c) {
                              sn_fn_real(c, "threshold"));
 }
 
-static void value_activation(sn_fn_call *c, sn_op op, const char *key) {
-    const sn_value x = sn_fn_float(c, 0);
-    c->out[0] = sn_build_value_op(c->b, op, &x, 1, sn_fn_real(c, key));
-}
-
 void sn_fn_leaky_relu(sn_fn_call *c) {
-    value_activation(c, SN_OP_leaky_relu,
-                     sn_fn_place(c, "alpha") >= 0 ? "alpha" : "negative_slope");
+    const sn_value x = sn_fn_float(c, 0);
+    const double slope = sn_fn_real(c, sn_fn_place(c, "alpha") >= 0 ? "alpha" : "negative_slope");
+    c->out[0] = sn_build_value_op(c->b, SN_OP_leaky_relu, &x, 1, sn_keras_number(slope));
 }
 
 void sn_fn_elu(sn_fn_call *c) {
     if (sn_fn_given(c, "alpha")) {
-        value_activation(c, SN_OP_elu, "alpha");
+        const sn_value x = sn_fn_float(c, 0);
+        c->out[0] = sn_build_value_op(c->b, SN_OP_elu, &x, 1, sn_fn_real(c, "alpha"));
         return;
     }
     c->out[0] = sn_activation(c->b, "elu", sn_fn_float(c, 0));
@@ -103,8 +101,8 @@ void sn_fn_threshold(sn_fn_call *c) {
 
 void sn_fn_squareplus(sn_fn_call *c) {
     const sn_value x = sn_fn_float(c, 0);
-    const sn_value root =
-        sn_build_sqrt(c->b, sn_build_affine(c->b, sn_build_square(c->b, x), 1, sn_fn_real(c, "b")));
+    const sn_value root = sn_build_sqrt(c->b, sn_build_affine(c->b, sn_build_square(c->b, x), 1,
+                                                              sn_keras_number(sn_fn_real(c, "b"))));
     c->out[0] = sn_build_affine(c->b, sn_build_add(c->b, x, root), 0.5, 0);
 }
 

@@ -5,7 +5,7 @@
  * Where the weights are asked for, or made by another function than a product, they are computed
  * whole: products, a softmax and a product. Masks of the inputs, the mask given in the call and the
  * triangle of use_causal_mask must all allow a key. */
-#include "nn/operation.h"
+#include "nn/layer_call.h"
 #include "nn/keras_number.h"
 
 #include <math.h>
@@ -422,38 +422,4 @@ void sn_layer_build_additive_attention(sn_layer_call *c) {
     if (conf->use_scale)
         pairs = sn_build_mul(c->b, pairs, fixed_variable(c, "scale", "glorot_uniform", &vector));
     weigh_values(c, &in, sn_build_sum(c->b, pairs, 1u << 3, false), conf->dropout);
-}
-
-/* --- keras.ops.dot_product_attention ---------------------------------------------------------- */
-/* bias of the call, with -1e30 added where the mask is false; either may be missing. */
-static sn_value bias_and_mask(sn_layer_call *c, const sn_conf_operation *conf) {
-    const int at = sn_call_role(c, "bias", 0);
-    const sn_value mask = c->mask[0];
-    const sn_value bias = at >= 0             ? c->in[at]
-                          : conf->array.n > 0 ? sn_operation_array(c, conf)
-                                              : SN_NO_VALUE;
-    if (!sn_value_ok(bias) || !sn_value_ok(mask))
-        return sn_value_ok(bias) ? bias : mask;
-    return sn_build_select(c->b, mask, bias,
-                           sn_build_scalar(c->b, c->network->compute_dtype, -1e30));
-}
-
-/* query, key and value [batch, steps, heads, features] in this order. */
-void sn_operation_attention(sn_layer_call *c, const sn_conf_operation *conf) {
-    const int q = input_at(c, "query", 0), k = input_at(c, "key", 1), v = input_at(c, "value", 2);
-    if (c->b->error.code != SNUG_OK)
-        return;
-    if (q < 0 || k < 0 || v < 0 || sn_graph_type(c->b->graph, c->in[q])->rank != 4) {
-        sn_layer_refuse(c, SNUG_E_SHAPE, "it needs a query, a key and a value of 4 axes");
-        return;
-    }
-    const double width = (double)sn_graph_type(c->b->graph, c->in[k])->dims[3];
-    const attention a = {.q = c->in[q],
-                         .k = c->in[k],
-                         .v = c->in[v],
-                         .mask = bias_and_mask(c, conf),
-                         .causal = conf->flag != 0,
-                         .scale =
-                             sn_keras_number(conf->first_given ? conf->first : 1 / sqrt(width))};
-    c->out = attend(c, &a);
 }

@@ -1,5 +1,5 @@
-/* layers_einsum.c: EinsumDense, Dot and the operation einsum, all by sn_build_einsum. */
-#include "nn/operation.h"
+/* layers_einsum.c: EinsumDense and Dot, both by sn_build_einsum. */
+#include "nn/layer_call.h"
 #include "nn/activation.h"
 
 #include <stdio.h>
@@ -154,9 +154,4 @@ void sn_layer_build_dot(sn_layer_call *c) {
     c->out = sn_build_einsum(c->b, equation, in, 2);
     if (strlen(result) == 1) /* of vectors: [batch, 1] */
         c->out = sn_build_reshape(c->b, c->out, column, 2);
-}
-
-/* --- keras.ops.einsum ------------------------------------------------------------------------- */
-void sn_operation_einsum(sn_layer_call *c, const sn_conf_operation *conf) {
-    c->out = sn_build_einsum(c->b, conf->mode.text, c->in, c->n_in);
 }

@@ -1,31 +1,23 @@
-/* operation.h: tables of functions of keras.ops beside those of layers_operation.c. */
+/* operation.h: a node of keras.ops in a network: a row of the function table, and what the call
+ * gave it beside tensors. Readers of files fill one; the layer class Operation runs the row. */
 #ifndef SN_NN_OPERATION_H
 #define SN_NN_OPERATION_H
 
-#include "nn/layer_call.h"
+#include "function/function_call.h"
+#include "nn/config.h"
 
-typedef struct {
-    const char *names; /* words, in small letters without underscores; NULL ends a table */
-    void (*build)(sn_layer_call *c, const sn_conf_operation *conf);
-} sn_operation_row;
+/* Operands of the arguments are of kind SLOT: input i of the layer has slot i, and behind them are
+ * the array of numbers among the operands and the tensor that was given as `mask`. */
+enum { SN_OPERATION_ARRAY = SN_MAX_IN, SN_OPERATION_MASK, SN_OPERATION_SLOTS };
 
-/* The array that stands among the operands, where conf->array has entries. */
-sn_value sn_operation_array(sn_layer_call *c, const sn_conf_operation *conf);
-/* An axis of the configuration, or `otherwise`, as a count from the front; false after refusing. */
-bool sn_operation_axis(sn_layer_call *c, const sn_conf_operation *conf, int rank, int otherwise,
-                       int *axis);
-
-/* What moves, repeats, pads, indexes and resizes (operation_layout.c). */
-extern const sn_operation_row sn_layout_operations[];
-
-/* Values like others, unit lengths, products (operation_values.c). */
-extern const sn_operation_row sn_value_operations[];
-
-/* Order statistics, counts, pooling, diagonals, products over axes (operation_numbers.c). */
-extern const sn_operation_row sn_number_operations[];
-
-/* einsum (layers_einsum.c) and dot_product_attention (layers_attention.c). */
-void sn_operation_einsum(sn_layer_call *c, const sn_conf_operation *conf);
-void sn_operation_attention(sn_layer_call *c, const sn_conf_operation *conf);
+struct sn_operation {
+    int function; /* of the table */
+    int n_args;
+    snug_argument args[SN_FN_MAX_ARGS]; /* in the order of the signature */
+    sn_conf_array array;                /* n 0: there is none */
+    int64_t dims[SNUG_MAX_RANK];
+    int rank;
+    bool whole; /* it holds places: whole numbers for an argument of kind O */
+};
 
 #endif

@@ -15,7 +15,7 @@ static bool is_unset(const sn_conf_field *f) {
 static const char *setting(const sn_conf_field *f, char *text, size_t size) {
     if (f->text)
         snprintf(text, size, "%s=%s", f->key, f->text[0] ? f->text : "none");
-    else if (f->kind == SN_CONF_LAYER || f->kind == SN_CONF_LAYERS)
+    else if (f->kind == SN_CONF_LAYER || f->kind == SN_CONF_LAYERS || f->kind == SN_CONF_CALL)
         snprintf(text, size, "%s", f->key);
     else if (f->kind == SN_CONF_FLAG)
         snprintf(text, size, "%s=%s", f->key, f->number != 0 ? "true" : "false");
