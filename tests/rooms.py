@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """The shape of the code as a test: rooms include only rooms above them, memory is requested in one room, no switch over
-operators, functions fit a screen, no file exceeds 800 lines, names of files are unique, no path of somebody's machine. usage: rooms.py SOURCE"""
+operators, functions fit a screen, no file exceeds 800 lines, names of files are unique, nobody but a runner asks what a device is, no path of
+somebody's machine. usage: rooms.py SOURCE"""
 import os
 import re
 import subprocess
@@ -10,6 +11,9 @@ ROOMS = "base memory tensor op graph function nn plan kernels/cpu kernels/cuda b
 MAX_FUNCTION, MAX_FILE, MAX_COLUMNS = 60, 800, 100
 ALLOCATE = re.compile(r"\b(malloc|calloc|realloc|reallocarray|aligned_alloc|posix_memalign|alloca|mmap|strdup|strndup|asprintf)\s*\(")
 OPTION = re.compile(r'"[^"]*--[a-z]')
+# What a device is, only these know: the plug-in, the GPU's runner and its tables in other rooms, the side of recorded code that is a card.
+RUNNER = re.compile(r"src/kernels/cuda/|src/[a-z/]+/(?:gpu[a-z_]*|[a-z_]+_gpu|record_card|record_place)\.c$")
+ASKS_DEVICE = re.compile(r"\bsn_gpu_of\b|\bsn_engine_gpu\b|\bon_card\b|\br->card\b|\b(?:if|while|for)\b[^;]*gpu|\w*gpu\w*(?:\([^()]*\))?\s*\?")
 MACHINE_PATH = re.compile(r"/(?:root|farm)/|/home/[a-z]+/")
 
 
@@ -118,6 +122,8 @@ def main(root):
         for n, line in enumerate(code.split("\n"), 1):
             if not path.startswith("src/memory/") and ALLOCATE.search(line):
                 say(path, n, "requests memory outside src/memory: " + line.strip())
+            if path.endswith(".c") and not RUNNER.search(path) and ASKS_DEVICE.search(line):
+                say(path, n, "asks what a device is; that is a function of the runners' table: " + line.strip())
             if re.search(r"\bcase\s+SN_OP_", line):
                 say(path, n, "a switch over operators; use a column of the table")
             if not path.startswith("src/cli/") and re.search(r"\b(printf|puts|fprintf|exit|abort)\s*\(", line) and "__attribute__" not in line:

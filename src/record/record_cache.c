@@ -27,9 +27,6 @@
 #define BREATH (MIB + MIB / 4)
 /* Of a worker of a pipeline, results that may wait for who asks for them. */
 #define WAITING 4
-/* On a card blocks are whole granules: of parameters, and of a chunk for small results. */
-#define GRANULE    (2 * MIB)
-#define CARD_BOOKS (2 * GRANULE)
 /* Of a step of a plan and of the session that runs it. */
 #define STEP_BYTES 1536
 /* Of a node of a recording: of its graph, its plan and its session. */
@@ -82,10 +79,11 @@ static snug_status add_node(key *k, const sn_graph *g, const sn_node_info *n, sn
     return SNUG_OK;
 }
 
-static snug_status write_key(const sn_recording *rec, bool on_card, key *k, snug_error *err) {
+static snug_status write_key(const sn_recording *rec, const sn_side *side, key *k,
+                             snug_error *err) {
     const sn_graph *g = rec->graph;
     SNUG_TRY(reserve(k, 6, err));
-    k->words[k->n++] = on_card;
+    k->words[k->n++] = side->word;
     k->words[k->n++] = sn_graph_n_inputs(g);
     k->words[k->n++] = sn_graph_n_vars(g);
     k->words[k->n++] = sn_graph_n_params(g);
@@ -128,7 +126,7 @@ static uint64_t hash_of(const key *k) {
 /* --- entries ---------------------------------------------------------------------------------- */
 static void destroy_entry(snug_recorder *r, sn_entry *e) {
     if (e->session)
-        sn_executor_remove(e->on_card ? r->there : r->executor, e->session);
+        sn_executor_remove(e->side->executor(r), e->session);
     sn_plan_destroy(e->plan);
     sn_free(r->engine, SN_MEM_PLAN, e->donor,
             e->donor ? sn_graph_n_outputs(e->graph) * sizeof *e->donor : 0);
@@ -162,7 +160,7 @@ void sn_cache_drop(snug_recorder *r, sn_entry *entry) {
 void sn_cache_keep(snug_recorder *r, const sn_entry *only) {
     for (sn_entry **link = &r->entries; *link;) {
         sn_entry *e = *link;
-        if (e == only || !e->on_card) {
+        if (e == only || e->side == &sn_host_side) {
             link = &e->next;
             continue;
         }
@@ -170,17 +168,6 @@ void sn_cache_keep(snug_recorder *r, const sn_entry *only) {
         r->n_entries--;
         destroy_entry(r, e);
     }
-}
-
-bool sn_cache_leave_card(snug_recorder *r, sn_entry **found) {
-    const size_t before = r->n_entries;
-    *found = NULL;
-    sn_cache_keep(r, NULL);
-    if (r->n_entries == before)
-        return false;
-    sn_executor_forget(r->there);
-    sn_gpu_pool_trim(r->card);
-    return true;
 }
 
 static void evict_oldest(snug_recorder *r) {
@@ -195,18 +182,13 @@ static void evict_oldest(snug_recorder *r) {
 }
 
 /* --- room ------------------------------------------------------------------------------------- */
-static size_t in_granules(size_t bytes) {
-    return (bytes + GRANULE - 1) / GRANULE * GRANULE;
-}
-
 /* What the ledger holds beside the arena and idle ones. */
 static size_t held_bytes(const snug_recorder *r) {
     return snug_engine_bytes(r->engine) - sn_executor_arena(r->executor, SN_MEM_FIRST_ARENA).bytes -
            sn_executor_others(r->executor);
 }
 
-/* What an update at the end of this step will take for slots. */
-static size_t slots_of(const snug_recorder *r) {
+size_t sn_cache_slots(const snug_recorder *r) {
     return r->active_tapes ? (size_t)r->slots_to_come * r->weight_bytes : 0;
 }
 
@@ -214,7 +196,7 @@ static size_t slots_of(const snug_recorder *r) {
 static size_t reserve_of(const snug_recorder *r, const sn_recording *rec) {
     const size_t plans = r->plans_to_come > 1 ? (size_t)r->plans_to_come - 1 : 0;
     const size_t pipelines = r->awaits ? sn_pool_to_come(r->engine) : 0;
-    return r->reserve_bytes + pipelines + plans * rec->n_nodes * NODE_BYTES + slots_of(r);
+    return r->reserve_bytes + pipelines + plans * rec->n_nodes * NODE_BYTES + sn_cache_slots(r);
 }
 
 /* Bytes an arena may have when `extra` more are taken first; 0: no limit. */
@@ -236,23 +218,6 @@ static snug_status find_room(snug_recorder *r, const sn_recording *rec, size_t e
     return SNUG_OK;
 }
 
-/* The same of the card: beside what is held there, parameters and what captured runs take. Without
- * a budget it is what is free now. */
-static snug_status find_card_room(snug_recorder *r, const sn_recording *rec, size_t extra,
-                                  size_t *room, snug_error *err) {
-    (void)rec;
-    const size_t arena = sn_executor_arena(r->there, SN_MEM_FIRST_ARENA).bytes;
-    size_t left, taken;
-    SNUG_TRY(sn_gpu_room(r->card, &left, err));
-    left += in_granules(arena);
-    if (!sn_size_add(extra, CARD_BOOKS + slots_of(r), &taken) || taken > SIZE_MAX / 2)
-        return sn_fail(err, SNUG_E_OVERFLOW, "the results of this step exceed the address space");
-    r->taken_bytes = taken;
-    r->card_left_bytes = left;
-    *room = left > taken + GRANULE ? (left - taken) / GRANULE * GRANULE : 1;
-    return SNUG_OK;
-}
-
 /* --- planning --------------------------------------------------------------------------------- */
 static double seconds_now(void) {
     struct timespec t;
@@ -260,8 +225,7 @@ static double seconds_now(void) {
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* The largest value that some node of the recording makes: what it is, and where. */
-static const char *largest(const sn_recording *rec, char *text, size_t size) {
+const char *sn_cache_largest(const sn_recording *rec, char *text, size_t size) {
     const sn_graph *g = rec->graph;
     uint32_t best = UINT32_MAX;
     int64_t most = 0;
@@ -288,36 +252,14 @@ static snug_status refuse(const snug_recorder *r, const sn_recording *rec,
         "out of memory: this step (its largest value: %s) needs %s beside %s for its results; %s "
         "of the budget of %s is left, %s is held by tensors, variables and plans. The smallest "
         "budget for it is %s; or use a smaller batch, drop tensors that are no longer needed",
-        largest(rec, value, sizeof value), snug_bytes_print(floor->bytes, arena, sizeof arena),
+        sn_cache_largest(rec, value, sizeof value),
+        snug_bytes_print(floor->bytes, arena, sizeof arena),
         snug_bytes_print(extra, outputs, sizeof outputs),
         snug_bytes_print(taken < share->budget + extra ? share->budget + extra - taken : 0, rest,
                          sizeof rest),
         snug_bytes_print(share->budget, have, sizeof have),
         snug_bytes_print(held_bytes(r), held, sizeof held),
         sn_bytes_print_up(least, need, sizeof need));
-}
-
-static snug_status refuse_there(const snug_recorder *r, const sn_recording *rec,
-                                const sn_plan_floor *floor, size_t extra, snug_error *err) {
-    const size_t held = r->card_tensor_bytes + r->card_variable_bytes,
-                 budget = r->card->budget_bytes;
-    const size_t need =
-        r->taken_bytes + in_granules(floor->bytes) + GRANULE + r->card_reserve_bytes;
-    const size_t more = need > r->card_left_bytes ? need - r->card_left_bytes : 0;
-    char arena[24], outputs[24], rest[24], there[24], least[24], have[48] = "", value[320];
-    if (budget > 0)
-        snprintf(have, sizeof have, " of its budget of %s",
-                 snug_bytes_print(budget, there, sizeof there));
-    return sn_fail(
-        err, SNUG_E_BUDGET,
-        "out of memory on %s: this step (its largest value: %s) needs %s beside %s for its "
-        "results; %s%s is left, %s is held by tensors and variables there. It wants %s more; or "
-        "use a smaller batch, drop tensors that are no longer needed",
-        r->card->device.name, largest(rec, value, sizeof value),
-        snug_bytes_print(floor->bytes, arena, sizeof arena),
-        snug_bytes_print(extra, outputs, sizeof outputs),
-        snug_bytes_print(r->card_left_bytes, rest, sizeof rest), have,
-        snug_bytes_print(held, there, sizeof there), snug_bytes_print(more, least, sizeof least));
 }
 
 static snug_status find_donors(snug_recorder *r, sn_entry *e, snug_error *err) {
@@ -327,25 +269,6 @@ static snug_status find_donors(snug_recorder *r, sn_entry *e, snug_error *err) {
     e->donor = block;
     sn_plan_donors(e->plan, e->donor);
     return SNUG_OK;
-}
-
-/* On a card without a limit first: that is the plan for every room that has it. */
-static snug_status plan_there(snug_recorder *r, const sn_plan_options *o, sn_entry *e,
-                              snug_error *err) {
-    sn_plan_options unlimited = *o;
-    unlimited.arena_bytes = 0;
-    unlimited.floor = NULL;
-    SNUG_TRY(sn_plan_build(r->engine, e->graph, &unlimited, &e->plan, err));
-    const size_t reserve = e->reserve = r->card_reserve_bytes = sn_gpu_reserve(r->card, e->plan);
-    if (e->plan->memories[SN_MEM_FIRST_ARENA].bytes + reserve <= o->arena_bytes) {
-        e->arena_limit = 0;
-        return SNUG_OK;
-    }
-    sn_plan_options limited = *o;
-    limited.arena_bytes = o->arena_bytes > reserve ? o->arena_bytes - reserve : 1;
-    sn_plan_destroy(e->plan);
-    e->plan = NULL;
-    return sn_plan_build(r->engine, e->graph, &limited, &e->plan, err);
 }
 
 /* The planner works in what is set aside, too: nobody makes anything of that meanwhile. Where it
@@ -385,17 +308,17 @@ static snug_status keep_planned(const sn_recording *rec, sn_entry *e, sn_graph *
 
 static snug_status make_plan(snug_recorder *r, const sn_recording *rec, size_t room, size_t extra,
                              sn_entry *e, const sn_graph *wide, snug_error *err) {
-    const sn_device *device = e->on_card ? &r->card->device : &r->device.device;
+    const sn_device *device = e->side->device(r);
     sn_plan_floor floor = {0};
     const sn_plan_options o = {.devices = &device,
                                .n_devices = 1,
                                .arena_bytes = room,
-                               .step_bytes = room && !e->on_card ? STEP_BYTES : 0,
+                               .step_bytes = room ? e->side->step_bytes : 0,
                                .fused = wide,
                                .floor = &floor};
-    const snug_status status = (e->on_card ? plan_there : plan_here)(r, &o, e, err);
+    const snug_status status = e->side->plan(r, &o, e, err);
     if (status == SNUG_E_BUDGET)
-        return (e->on_card ? refuse_there : refuse)(r, rec, &floor, extra, err);
+        return e->side->refuse(r, rec, &floor, extra, err);
     return status;
 }
 
@@ -412,7 +335,7 @@ static snug_status plan_entry(snug_recorder *r, const sn_recording *rec, size_t 
     }
     SNUG_TRY(keep_planned(rec, e, wide, err));
     SNUG_TRY(find_donors(r, e, err));
-    return sn_executor_add(e->on_card ? r->there : r->executor, e->plan, &e->session, err);
+    return sn_executor_add(e->side->executor(r), e->plan, &e->session, err);
 }
 
 /* From the recording's slots, and to its nodes. */
@@ -429,13 +352,14 @@ static snug_status make_maps(const sn_recording *rec, sn_entry *e, snug_error *e
     return SNUG_OK;
 }
 
-static snug_status make_entry(snug_recorder *r, const sn_recording *rec, const key *k, size_t room,
-                              size_t extra, sn_entry **out, snug_error *err) {
+static snug_status make_entry(snug_recorder *r, const sn_recording *rec, const sn_side *side,
+                              const key *k, size_t room, size_t extra, sn_entry **out,
+                              snug_error *err) {
     void *block;
     SNUG_TRY(sn_alloc_zero(r->engine, SN_MEM_PLAN, sizeof **out, &block, err));
     sn_entry *e = block;
     const double start = seconds_now();
-    e->on_card = k->words[0] != 0;
+    e->side = side;
     e->arena_limit = room;
     snug_status status = make_maps(rec, e, err);
     if (status == SNUG_OK)
@@ -476,7 +400,7 @@ static bool serves(const sn_entry *e, size_t room) {
 static void drop_larger(snug_recorder *r, size_t room) {
     for (sn_entry **link = &r->entries; room > 0 && *link;) {
         sn_entry *e = *link;
-        if (e->on_card || arena_of(e) <= room) {
+        if (e->side != &sn_host_side || arena_of(e) <= room) {
             link = &e->next;
             continue;
         }
@@ -517,27 +441,27 @@ static void explain_miss(snug_recorder *r, const sn_recording *rec, const key *k
 }
 
 /* For whole steps of the room; where that is too little, for all of it. */
-static snug_status plan_for(snug_recorder *r, const sn_recording *rec, const key *k, size_t room,
-                            size_t extra, sn_entry **out, snug_error *err) {
-    const bool on_card = k->words[0] != 0;
-    const size_t steps = on_card || room <= ROOM_STEP ? room : room / ROOM_STEP * ROOM_STEP;
-    snug_status status = make_entry(r, rec, k, steps, extra, out, err);
+static snug_status plan_for(snug_recorder *r, const sn_recording *rec, const sn_side *side,
+                            const key *k, size_t room, size_t extra, sn_entry **out,
+                            snug_error *err) {
+    const size_t step = side->whole_room;
+    const size_t steps = room <= step ? room : room / step * step;
+    snug_status status = make_entry(r, rec, side, k, steps, extra, out, err);
     if (status == SNUG_E_BUDGET && steps < room)
-        status = make_entry(r, rec, k, room, extra, out, err);
+        status = make_entry(r, rec, side, k, room, extra, out, err);
     r->plans_to_come -= status == SNUG_OK && r->plans_to_come > 0;
     return status;
 }
 
-snug_status sn_cache_find(snug_recorder *r, const sn_recording *rec, bool on_card, size_t extra,
-                          sn_entry **out, snug_error *err) {
+snug_status sn_cache_find(snug_recorder *r, const sn_recording *rec, const sn_side *side,
+                          size_t extra, sn_entry **out, snug_error *err) {
     key k = {.engine = r->engine};
     size_t room;
-    snug_status status = write_key(rec, on_card, &k, err);
+    snug_status status = write_key(rec, side, &k, err);
     if (status == SNUG_OK)
-        status = (on_card ? find_card_room : find_room)(r, rec, extra, &room, err);
+        status = side->find_room(r, rec, extra, &room, err);
     if (status == SNUG_OK) {
-        if (!on_card)
-            drop_larger(r, room);
+        side->keep_within(r, room);
         *out = look_up(r, &k, room);
         r->info.n_hits += *out != NULL;
         if (!*out) {
@@ -545,7 +469,7 @@ snug_status sn_cache_find(snug_recorder *r, const sn_recording *rec, bool on_car
             r->info.n_misses++;
             if (r->n_entries >= MAX_ENTRIES)
                 evict_oldest(r);
-            status = plan_for(r, rec, &k, room, extra, out, err);
+            status = plan_for(r, rec, side, &k, room, extra, out, err);
         }
     }
     if (status == SNUG_OK)
@@ -556,17 +480,83 @@ snug_status sn_cache_find(snug_recorder *r, const sn_recording *rec, bool on_car
     return status;
 }
 
-bool sn_cache_has(snug_recorder *r, const sn_recording *rec, bool on_card, size_t extra) {
+bool sn_cache_has(snug_recorder *r, const sn_recording *rec, const sn_side *side, size_t extra) {
     key k = {.engine = r->engine};
     size_t room;
-    snug_status status = write_key(rec, on_card, &k, NULL);
+    snug_status status = write_key(rec, side, &k, NULL);
     if (status == SNUG_OK)
-        status = (on_card ? find_card_room : find_room)(r, rec, extra, &room, NULL);
+        status = side->find_room(r, rec, extra, &room, NULL);
     const bool has = status == SNUG_OK && look_up(r, &k, room) != NULL;
     sn_free(r->engine, SN_MEM_PLAN, k.words, k.cap * sizeof *k.words);
     return has;
 }
 
+/* --- the host as a side ----------------------------------------------------------------------- */
+static const sn_device *host_device(const snug_recorder *r) {
+    return &r->device.device;
+}
+
+static sn_executor *host_executor(const snug_recorder *r) {
+    return r->executor;
+}
+
+static unsigned char *host_bytes(const sn_storage *s) {
+    return s->data;
+}
+
+static snug_status copy_part(snug_recorder *r, const sn_storage *from, size_t offset,
+                             const sn_storage *to, snug_error *err) {
+    return sn_storage_read(r, from, offset, to->data, to->bytes, err);
+}
+
+static bool reads_from_any(size_t offset) {
+    (void)offset;
+    return true;
+}
+
+static size_t as_many(size_t bytes) {
+    return bytes;
+}
+
+static void host_wrote(snug_recorder *r, sn_storage *s) {
+    if (s->data)
+        sn_storage_leave_card(r, s);
+}
+
+static snug_status host_prepare(snug_recorder *r, const sn_entry *e, snug_error *err) {
+    (void)e;
+    return sn_executor_prepare(r->executor, err);
+}
+
+static void host_before(snug_recorder *r, sn_session *s) {
+    (void)r;
+    sn_session_set_meanwhile(s, NULL, NULL);
+}
+
+static void host_after(snug_recorder *r, bool went_well) {
+    (void)r, (void)went_well;
+}
+
+const sn_side sn_host_side = {.step_bytes = STEP_BYTES,
+                              .whole_room = ROOM_STEP,
+                              .device = host_device,
+                              .executor = host_executor,
+                              .bytes = host_bytes,
+                              .create = sn_storage_create,
+                              .bring = sn_storage_to_host,
+                              .copy_part = copy_part,
+                              .reads_from = reads_from_any,
+                              .taken = as_many,
+                              .wrote = host_wrote,
+                              .find_room = find_room,
+                              .keep_within = drop_larger,
+                              .plan = plan_here,
+                              .refuse = refuse,
+                              .prepare = host_prepare,
+                              .before = host_before,
+                              .after = host_after};
+
+/* --- what a caller says ----------------------------------------------------------------------- */
 size_t snug_recorder_reserve(snug_recorder *r, size_t bytes, int n_plans) {
     if (!r)
         return 0;
@@ -603,8 +593,5 @@ void snug_recorder_trim(snug_recorder *r) {
     sn_storage_free_left(r);
     sn_cache_clear(r);
     sn_executor_forget(r->executor);
-    if (!r->there)
-        return;
-    sn_executor_forget(r->there);
-    sn_gpu_pool_trim(r->card);
+    sn_card_trim(r);
 }

@@ -33,10 +33,10 @@ typedef struct {
     sn_recording *rec;   /* that runs */
     sn_recording *fresh; /* that took its place */
     sn_entry *entry;
-    bool on_card;
-    bool *wanted;     /* per value: by tapes */
-    size_t n_wanted;  /* values then */
-    sn_value *output; /* per output of the graph: the value it is of */
+    const sn_side *side; /* where it runs */
+    bool *wanted;        /* per value: by tapes */
+    size_t n_wanted;     /* values then */
+    sn_value *output;    /* per output of the graph: the value it is of */
     size_t n_output, cap_output;
     sn_storage **storage; /* per output: held; NULL: not made yet */
     sn_leaf *stored;      /* per value: where its bytes are after the run; not held */
@@ -161,16 +161,9 @@ static snug_status leaf_bytes(const run *u, uint32_t i, size_t *bytes, snug_erro
 static snug_status part_leaf(run *u, sn_leaf *leaf, size_t bytes, snug_error *err) {
     snug_recorder *r = u->r;
     const sn_storage *from = leaf->storage;
-    const bool within = u->on_card && from->there;
     sn_storage *part;
-    SNUG_TRY(u->on_card ? sn_storage_create_there(r, SN_MEM_TENSORS, bytes, &part, err)
-                        : sn_storage_create(r, SN_MEM_TENSORS, bytes, &part, err));
-    const snug_status status =
-        within       ? sn_gpu_send(r->card, SN_GPU_WITHIN, part->there->data,
-                                   from->there->data + leaf->offset, bytes, err)
-        : u->on_card ? sn_gpu_send(r->card, SN_GPU_TO, part->there->data,
-                                   (const char *)from->data + leaf->offset, bytes, err)
-                     : sn_storage_read(r, from, leaf->offset, part->data, bytes, err);
+    SNUG_TRY(u->side->create(r, SN_MEM_TENSORS, bytes, &part, err));
+    const snug_status status = u->side->copy_part(r, from, leaf->offset, part, err);
     if (status != SNUG_OK) {
         sn_storage_drop(r, part);
         return status;
@@ -189,9 +182,7 @@ static bool is_fed(const run *u, uint32_t leaf) {
 /* Where the plan runs; a part on the card must lie where kernels there can read it. */
 static bool is_here(const run *u, const sn_leaf *leaf, size_t bytes) {
     const sn_storage *s = leaf->storage;
-    if (!u->on_card)
-        return s->data != NULL;
-    return s->there && (bytes == s->bytes || leaf->offset % SN_GPU_ALIGN == 0);
+    return u->side->bytes(s) && (bytes == s->bytes || u->side->reads_from(leaf->offset));
 }
 
 /* A part of what lies on the other side is brought alone. */
@@ -204,15 +195,13 @@ static snug_status bring_leaf(run *u, uint32_t i, snug_error *err) {
     if (is_here(u, leaf, bytes))
         return SNUG_OK;
     if (bytes == leaf->storage->bytes)
-        return u->on_card ? sn_storage_to_card(u->r, leaf->storage, err)
-                          : sn_storage_to_host(u->r, leaf->storage, err);
+        return u->side->bring(u->r, leaf->storage, err);
     return part_leaf(u, leaf, bytes, err);
 }
 
 static snug_status bring_variable(const run *u, snug_variable *v, snug_error *err) {
     SNUG_TRY(sn_variable_storage(v, err));
-    return u->on_card ? sn_storage_to_card(u->r, v->storage, err)
-                      : sn_storage_to_host(u->r, v->storage, err);
+    return u->side->bring(u->r, v->storage, err);
 }
 
 /* The first node that reads the leaf. */
@@ -229,7 +218,7 @@ static sn_node reader_of(const run *u, uint32_t leaf) {
 }
 
 static snug_status bring_leaves(run *u, snug_error *err) {
-    for (uint32_t i = 0; u->r->card && i < u->rec->n_leaf; i++) {
+    for (uint32_t i = 0; u->r->away && i < u->rec->n_leaf; i++) {
         const snug_status status = bring_leaf(u, i, err);
         if (status != SNUG_OK)
             return fail_at(u, reader_of(u, i), status, err);
@@ -237,13 +226,8 @@ static snug_status bring_leaves(run *u, snug_error *err) {
     return SNUG_OK;
 }
 
-/* Of the memory where the plan runs. */
-static size_t taken_by(const run *u, size_t bytes) {
-    return u->on_card ? sn_gpu_pool_bytes(bytes) : bytes;
-}
-
 static snug_status add_taken(const run *u, size_t bytes, size_t *sum, snug_error *err) {
-    if (sn_size_add(*sum, taken_by(u, bytes), sum))
+    if (sn_size_add(*sum, u->side->taken(bytes), sum))
         return SNUG_OK;
     return sn_fail(err, SNUG_E_OVERFLOW, "the results of this step exceed the address space");
 }
@@ -261,8 +245,7 @@ static snug_status count_extra(const run *u, bool hopeful, size_t *extra, snug_e
         size_t bytes;
         const sn_storage *there = u->rec->variable[i]->storage;
         SNUG_TRY(snug_type_bytes(&u->rec->variable[i]->type, &bytes, err));
-        const bool here = there && (u->on_card ? there->there != NULL : there->data != NULL);
-        if (!here)
+        if (!there || !u->side->bytes(there))
             SNUG_TRY(add_taken(u, bytes, extra, err));
     }
     return SNUG_OK;
@@ -273,14 +256,14 @@ static snug_status find_entry(run *u, snug_error *err) {
     size_t extra, all, shared = 0;
     SNUG_TRY(count_extra(u, true, &extra, err));
     SNUG_TRY(count_extra(u, false, &all, err));
-    SNUG_TRY(sn_cache_find(u->r, u->rec, u->on_card, extra, &u->entry, err));
+    SNUG_TRY(sn_cache_find(u->r, u->rec, u->side, extra, &u->entry, err));
     for (size_t i = 0; extra < all && i < u->n_output; i++) {
         size_t bytes;
         SNUG_TRY(output_bytes(u, i, &bytes, err));
-        shared += donor_of(u, i) == UINT32_MAX ? 0 : taken_by(u, bytes);
+        shared += donor_of(u, i) == UINT32_MAX ? 0 : u->side->taken(bytes);
     }
     return all - shared <= extra ? SNUG_OK
-                                 : sn_cache_find(u->r, u->rec, u->on_card, all, &u->entry, err);
+                                 : sn_cache_find(u->r, u->rec, u->side, all, &u->entry, err);
 }
 
 /* --- leaves that the plan brings itself ------------------------------------------------------- */
@@ -290,7 +273,7 @@ static size_t set_feeds(const run *u, bool fed) {
     for (uint32_t i = 0; i < u->rec->n_leaf; i++) {
         const sn_storage *s = u->rec->leaf[i].storage;
         size_t bytes;
-        const bool may = u->on_card && s && s->data && !s->there &&
+        const bool may = u->side->feeds && s && s->data && !s->there &&
                          leaf_bytes(u, i, &bytes, NULL) == SNUG_OK && bytes >= FED_BYTES;
         sn_graph_set_fed(u->rec->graph, i, fed && may);
         sum += may ? bytes : 0;
@@ -300,7 +283,8 @@ static size_t set_feeds(const run *u, bool fed) {
 
 static bool has_plan(const run *u) {
     size_t extra;
-    return count_extra(u, true, &extra, NULL) == SNUG_OK && sn_cache_has(u->r, u->rec, true, extra);
+    return count_extra(u, true, &extra, NULL) == SNUG_OK &&
+           sn_cache_has(u->r, u->rec, u->side, extra);
 }
 
 /* Large leaves lie on the host alone. */
@@ -325,10 +309,7 @@ static snug_status bring_and_find(run *u, snug_error *err) {
 static bool should_feed(const run *u) {
     size_t left;
     const size_t sum = set_feeds(u, true);
-    if (sum == 0 || sn_gpu_room(u->r->card, &left, NULL) != SNUG_OK)
-        return false;
-    left += sn_executor_arena(u->r->there, SN_MEM_FIRST_ARENA).bytes;
-    return sum > left / 2 || has_plan(u);
+    return sum > 0 && sn_card_left(u->r, &left) && (sum > left / 2 || has_plan(u));
 }
 
 /* Leaves and variables of the run. */
@@ -346,7 +327,7 @@ static bool has_storage(const void *ctx, const sn_storage *s) {
 /* And all large ones where there is no plan without. */
 static snug_status find_way(run *u, snug_error *err) {
     snug_error first;
-    if (!u->on_card)
+    if (!u->side->feeds)
         return bring_and_find(u, err);
     if (should_feed(u)) {
         const snug_status status = bring_and_find(u, err);
@@ -406,11 +387,6 @@ static void end_feeds(const run *u) {
             sn_storage_unpin(u->r, u->rec->leaf[i].storage);
 }
 
-/* Its bytes where the plan runs. */
-static void *bytes_of(const run *u, const sn_storage *s) {
-    return u->on_card ? s->there->data : s->data;
-}
-
 static void bind_leaves(const run *u) {
     for (uint32_t i = 0; i < u->rec->n_leaf; i++) {
         const sn_leaf *leaf = &u->rec->leaf[i];
@@ -421,7 +397,7 @@ static void bind_leaves(const run *u) {
                                   (sn_input_binding){.ctx = &u->fed[i], .fill = fill_rows});
         } else if (leaf->storage)
             sn_session_bind_value(u->entry->session, sn_graph_input_at(u->entry->graph, i),
-                                  (unsigned char *)bytes_of(u, leaf->storage) + leaf->offset);
+                                  (unsigned char *)u->side->bytes(leaf->storage) + leaf->offset);
     }
 }
 
@@ -431,7 +407,7 @@ static snug_status bind_variables(const run *u, snug_error *err) {
         if (!sn_session_uses(u->entry->session, (sn_var){i}))
             continue;
         SNUG_TRY(bring_variable(u, v, err));
-        sn_session_bind_variable(u->entry->session, (sn_var){i}, bytes_of(u, v->storage));
+        sn_session_bind_variable(u->entry->session, (sn_var){i}, u->side->bytes(v->storage));
     }
     return SNUG_OK;
 }
@@ -467,13 +443,12 @@ static snug_status store_output(run *u, size_t i, snug_error *err) {
     } else {
         const size_t bytes = e->plan->value_bytes[root.i];
         const snug_status status =
-            u->on_card ? sn_storage_create_there(u->r, SN_MEM_TENSORS, bytes, &u->storage[i], err)
-                       : sn_storage_create(u->r, SN_MEM_TENSORS, bytes, &u->storage[i], err);
+            u->side->create(u->r, SN_MEM_TENSORS, bytes, &u->storage[i], err);
         if (status != SNUG_OK)
             return fail_at(u, sn_graph_value_at(u->rec->graph, u->output[i])->node, status, err);
     }
     if (other == i)
-        sn_session_bind_value(e->session, v, bytes_of(u, u->storage[i]));
+        sn_session_bind_value(e->session, v, u->side->bytes(u->storage[i]));
     *at = (sn_leaf){.storage = u->storage[i]};
     return SNUG_OK;
 }
@@ -499,7 +474,7 @@ static snug_status make_lists(run *u, snug_error *err) {
     u->storage = block;
     SNUG_TRY(sn_alloc_zero(e, SN_MEM_PLAN, u->n_wanted * sizeof *u->stored, &block, err));
     u->stored = block;
-    if (!u->on_card)
+    if (!u->side->feeds)
         return SNUG_OK;
     SNUG_TRY(sn_alloc_zero(e, SN_MEM_PLAN, u->rec->n_leaf * sizeof *u->fed, &block, err));
     u->fed = block;
@@ -526,36 +501,19 @@ static bool is_interrupted(void *ctx) {
     return r->hooks.interrupt(r->hooks.ctx) != 0;
 }
 
-/* The arena is as large as the largest plan at hand wants it; where that is too much, only this one
- * stays. */
-static snug_status prepare_there(run *u, snug_error *err) {
-    snug_status status = sn_executor_prepare(u->r->there, err);
-    if (status == SNUG_E_BUDGET || status == SNUG_E_MEMORY) {
-        sn_cache_keep(u->r, u->entry);
-        sn_executor_forget(u->r->there);
-        status = sn_executor_prepare(u->r->there, err);
-    }
-    if (status == SNUG_OK) /* where the pool cannot help, the driver says so */
-        (void)sn_gpu_has_beside(u->r->card, u->entry->reserve);
-    return status;
-}
-
 static snug_status execute(run *u, snug_error *err) {
     snug_recorder *r = u->r;
     sn_session *s = u->entry->session;
     if (!sn_session_is_ready(s))
-        SNUG_TRY(u->on_card ? prepare_there(u, err) : sn_executor_prepare(r->executor, err));
-    if (u->on_card)
-        sn_card_note_peak(r);
+        SNUG_TRY(u->side->prepare(r, u->entry, err));
     sn_session_set_interrupt(s, r->hooks.interrupt ? is_interrupted : NULL, r);
-    sn_session_set_meanwhile(s, u->on_card && r->n_ahead > 0 ? sn_card_bring_ahead : NULL, r);
+    u->side->before(r, s);
     if (r->hooks.begin_run)
         r->hooks.begin_run(r->hooks.ctx);
     const snug_status status = sn_session_run(s, err);
     if (r->hooks.end_run)
         r->hooks.end_run(r->hooks.ctx);
-    if (u->on_card)
-        sn_card_end_ahead(r, status == SNUG_OK);
+    u->side->after(r, status == SNUG_OK);
     if (status == SNUG_OK)
         u->entry->reserve = 0;
     const sn_node node = status == SNUG_OK ? SN_NO_NODE : sn_session_failed(s);
@@ -600,11 +558,11 @@ static void note_written(run *u) {
     for (uint32_t i = 0; i < u->rec->n_variable; i++) {
         const sn_variable *v = sn_graph_var_at(g, (sn_var){i});
         if (v->first.i != v->last.i && u->rec->variable[i]->storage)
-            sn_storage_wrote(u->r, u->rec->variable[i]->storage, u->on_card);
+            u->side->wrote(u->r, u->rec->variable[i]->storage);
     }
     for (size_t i = 0; i < u->n_output; i++)
         if (u->entry->donor[i] != UINT32_MAX && u->storage[i])
-            sn_storage_wrote(u->r, u->storage[i], u->on_card);
+            u->side->wrote(u->r, u->storage[i]);
 }
 
 /* Nothing in it is worth the way to a card. Its structure alone decides. */
@@ -624,7 +582,7 @@ static snug_status run_planned(run *u, snug_error *err) {
     SNUG_TRY(bring_leaves(u, err));
     SNUG_TRY(bind(u, err));
     tell(u->r, u->entry->plan);
-    sn_executor *const x = u->on_card ? u->r->there : u->r->executor;
+    sn_executor *const x = u->side->executor(u->r);
     sn_executor_use(x); /* what is prepared stays until the run is over */
     const snug_status status = execute(u, err);
     sn_executor_unuse(x);
@@ -637,7 +595,8 @@ static snug_status find_and_run(run *u, snug_error *err) {
     if (sn_graph_n_outputs(u->rec->graph) == 0 && !u->rec->has_effects)
         return SNUG_OK; /* nobody wants anything that is not there */
     const bool direct = sn_direct_fits(u->rec);
-    u->on_card = u->r->card && !direct && !u->rec->on_host && !is_tiny(u->rec);
+    const bool away = u->r->away && !direct && !u->rec->on_host && !is_tiny(u->rec);
+    u->side = away ? u->r->away : &sn_host_side;
     if (direct) {
         SNUG_TRY(bring_leaves(u, err));
         return run_direct(u, err);

@@ -208,13 +208,6 @@ void sn_storage_unpin(snug_recorder *r, sn_storage *s) {
         sn_storage_leave_host(r, s);
 }
 
-void sn_storage_wrote(snug_recorder *r, sn_storage *s, bool on_card) {
-    if (on_card && s->there && s->data)
-        sn_storage_leave_host(r, s);
-    if (!on_card && s->data)
-        sn_storage_leave_card(r, s);
-}
-
 snug_status sn_storage_read(snug_recorder *r, const sn_storage *s, size_t offset, void *to,
                             size_t bytes, snug_error *err) {
     if (bytes == 0)

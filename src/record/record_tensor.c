@@ -9,10 +9,9 @@
 #include <assert.h>
 #include <string.h>
 
-#define LEAST_THERE ((size_t)1 << 20) /* bytes that are copied to a card at once */
-#define LEAST_LEFT  ((size_t)1 << 20) /* bytes of one that waits for the next run's results */
-#define MOST_LEFT   ((size_t)1 << 24) /* of all that wait */
-#define MAX_FREE    256               /* structs of tensors that wait to be used again */
+#define LEAST_LEFT ((size_t)1 << 20) /* bytes of one that waits for the next run's results */
+#define MOST_LEFT  ((size_t)1 << 24) /* of all that wait */
+#define MAX_FREE   256               /* structs of tensors that wait to be used again */
 
 /* --- numbers ---------------------------------------------------------------------------------- */
 #define CHUNK ((int64_t)1 << 16) /* elements that a thread makes at a time */
@@ -66,7 +65,7 @@ static snug_status new_storage(snug_recorder *r, const sn_storage *like, sn_stor
  * system again, it would clear them for longer than it takes to fill them. Under a budget, which
  * counts each byte, nothing waits. */
 static bool leave_for_run(snug_recorder *r, sn_storage *s) {
-    if (r->running || r->closed || r->worker || r->card || s->foreign || s->bytes < LEAST_LEFT ||
+    if (r->running || r->closed || r->worker || r->away || s->foreign || s->bytes < LEAST_LEFT ||
         s->category != SN_MEM_TENSORS || r->n_left == SN_MAX_LEFT ||
         s->bytes > MOST_LEFT - r->left_bytes || snug_budget_bytes(r->engine) > 0)
         return false;
@@ -339,34 +338,11 @@ snug_status snug_tensor_fresh(snug_recorder *r, const snug_type *type, snug_tens
     return SNUG_OK;
 }
 
-/* A large one goes to the card at once, where it takes the smaller part of what is left: larger
- * ones may be read in parts. false: it does not. */
-static bool copy_there(snug_recorder *r, const snug_type *type, const void *data,
-                       snug_tensor **out) {
-    size_t bytes, left;
-    sn_storage *s;
-    snug_tensor *t;
-    if (!r->card || r->on_host || r->now->outer || sn_type_check(type, false, NULL) != SNUG_OK ||
-        snug_type_bytes(type, &bytes, NULL) != SNUG_OK || bytes < LEAST_THERE ||
-        (r->fed_bytes > 0 && bytes >= r->fed_bytes) ||
-        sn_gpu_room(r->card, &left, NULL) != SNUG_OK || bytes > left / 2 ||
-        sn_storage_create_there(r, SN_MEM_TENSORS, bytes, &s, NULL) != SNUG_OK)
-        return false;
-    if (sn_gpu_send(r->card, SN_GPU_TO, s->there->data, data, bytes, NULL) != SNUG_OK ||
-        sn_tensor_create(r, type, &t, NULL) != SNUG_OK) {
-        sn_storage_drop(r, s);
-        return false;
-    }
-    sn_tensor_make_ready(t, s, 0);
-    *out = t;
-    return true;
-}
-
 snug_status snug_tensor_copy(snug_recorder *r, const snug_type *type, const void *data,
                              snug_tensor **out, snug_error *err) {
     SNUG_NEEDS(err, r && type && data && out);
     void *to;
-    if (copy_there(r, type, data, out))
+    if (sn_card_copy(r, type, data, out))
         return SNUG_OK;
     SNUG_TRY(snug_tensor_fresh(r, type, out, &to, err));
     sn_team_copy(sn_team_of(r->engine), to, data, (*out)->storage->bytes);

@@ -8,12 +8,7 @@ static snug_status fill_recorder(snug_recorder *r, snug_error *err) {
     const sn_executor_options o = {
         .spill_folder = sn_engine_spill_folder(r->engine), .alone = r->worker, .gives = !r->worker};
     SNUG_TRY(sn_executor_create(r->engine, r->state, &device, 1, &o, &r->executor, err));
-    r->card = r->worker ? NULL : sn_engine_gpu(r->engine);
-    if (r->card) {
-        const sn_device *card = &r->card->device;
-        r->card->n_users++;
-        SNUG_TRY(sn_executor_create(r->engine, r->state, &card, 1, &o, &r->there, err));
-    }
+    SNUG_TRY(sn_card_open(r, &o, err));
     SNUG_TRY(sn_seat_add(r, 0, &r->seat, err));
     r->main = r->now = r->seat->main;
     return SNUG_OK;
@@ -32,11 +27,9 @@ static void clear_recorder(snug_recorder *r) {
     r->state = NULL;
 }
 
-/* Tensors that outlive it may lie on the card. */
 static void free_recorder(snug_recorder *r) {
     sn_numbers_clear(&r->sequences);
-    if (r->card)
-        r->card->n_users--;
+    sn_card_close(r);
     sn_sets_clear(r);
     sn_free(r->engine, SN_MEM_OTHER, r, sizeof *r);
 }

@@ -216,7 +216,7 @@ typedef struct sn_entry {
     uint32_t n_params;
     uint32_t *origin; /* per node of the graph: of the recording */
     uint32_t n_origin;
-    bool on_card;
+    const struct sn_side *side; /* where it runs */
     sn_plan *plan;
     uint32_t *donor; /* per output: the leaf whose bytes it may take; UINT32_MAX: none */
     sn_session *session;
@@ -286,8 +286,9 @@ struct snug_recorder {
     sn_state *state;          /* empty: executors want one */
     sn_cpu_device device;
     sn_executor *executor;
-    sn_gpu_device *card; /* NULL: everything runs on the host */
-    sn_executor *there;  /* the card's */
+    const struct sn_side *away; /* the other side: the card's; NULL: everything runs on the host */
+    sn_gpu_device *card;
+    sn_executor *there; /* the card's */
     size_t card_tensor_bytes, card_variable_bytes;
     size_t card_left_bytes, card_reserve_bytes; /* when the newest plan was looked for */
     size_t card_peak_bytes;
@@ -377,8 +378,6 @@ void sn_storage_leave_host(snug_recorder *r, sn_storage *s);
 void sn_storage_leave_card(snug_recorder *r, sn_storage *s);
 /* One who looked at the host's bytes does not any more. */
 void sn_storage_unpin(snug_recorder *r, sn_storage *s);
-/* A run has written the bytes on that side. */
-void sn_storage_wrote(snug_recorder *r, sn_storage *s, bool on_card);
 SNUG_CHECKED snug_status sn_storage_read(snug_recorder *r, const sn_storage *s, size_t offset,
                                          void *to, size_t bytes, snug_error *err);
 
@@ -558,13 +557,66 @@ typedef struct {
 SNUG_CHECKED snug_status sn_direct_run(const sn_recording *rec, const sn_direct_values *values,
                                        sn_node *failed, snug_error *err);
 
+/* --- sides ------------------------------------------------------------------------------------ */
+/* THE table of where recorded steps run and what they read and make lies: the host
+ * (record_cache.c), and a card beside it (record_card.c). Values move to the side of the step that
+ * reads them. */
+typedef struct sn_side {
+    uint64_t word;     /* of keys: plans of one side serve no other */
+    bool feeds;        /* large leaves may stay where they are, and be fed by the plan */
+    size_t step_bytes; /* of a step of a plan, counted with the arena */
+    size_t whole_room; /* plans are made for whole multiples of so much room */
+    const sn_device *(*device)(const snug_recorder *r);
+    sn_executor *(*executor)(const snug_recorder *r);
+
+    /* --- bytes --- */
+    unsigned char *(*bytes)(const sn_storage *s); /* NULL: it has none here */
+    snug_status (*create)(snug_recorder *r, sn_category cat, size_t bytes, sn_storage **out,
+                          snug_error *err);
+    snug_status (*bring)(snug_recorder *r, sn_storage *s, snug_error *err); /* all of it */
+    snug_status (*copy_part)(snug_recorder *r, const sn_storage *from, size_t offset,
+                             const sn_storage *to, snug_error *err);
+    bool (*reads_from)(size_t offset); /* whether kernels read a part that begins there */
+    size_t (*taken)(size_t bytes);     /* of the memory here, by a storage of so many */
+    void (*wrote)(snug_recorder *r, sn_storage *s); /* a run has written its bytes here */
+
+    /* --- plans --- */
+    /* Bytes an arena may have when `extra` more are taken first; 0: no limit. */
+    snug_status (*find_room)(snug_recorder *r, const sn_recording *rec, size_t extra, size_t *room,
+                             snug_error *err);
+    void (*keep_within)(snug_recorder *r, size_t room); /* plans and arenas that are larger go */
+    snug_status (*plan)(snug_recorder *r, const sn_plan_options *o, sn_entry *e, snug_error *err);
+    snug_status (*refuse)(const snug_recorder *r, const sn_recording *rec,
+                          const sn_plan_floor *floor, size_t extra, snug_error *err);
+
+    /* --- runs --- */
+    snug_status (*prepare)(snug_recorder *r, const sn_entry *e, snug_error *err);
+    void (*before)(snug_recorder *r, sn_session *s);
+    void (*after)(snug_recorder *r, bool went_well);
+} sn_side;
+
+extern const sn_side sn_host_side;
+
+/* --- record_card.c ---------------------------------------------------------------------------- */
+/* The engine's GPU as the other side, where it has one. */
+SNUG_CHECKED snug_status sn_card_open(snug_recorder *r, const sn_executor_options *o,
+                                      snug_error *err);
+void sn_card_close(snug_recorder *r); /* when no tensor is left */
+/* What is free there, arenas included; false: nobody knows. */
+bool sn_card_left(const snug_recorder *r, size_t *bytes);
+void sn_card_trim(snug_recorder *r); /* plans of it are gone: arenas and free chunks go */
+/* A large tensor goes there at once, where it takes the smaller part of what is left: larger ones
+ * may be read in parts. false: it does not. */
+bool sn_card_copy(snug_recorder *r, const snug_type *type, const void *data, snug_tensor **out);
+
 /* --- record_flush.c, record_cache.c ----------------------------------------------------------- */
 SNUG_CHECKED snug_status sn_flush(snug_recorder *r, snug_error *err);
 /* The plan of a recording whose outputs are named; makes it when there is none at hand. */
-SNUG_CHECKED snug_status sn_cache_find(snug_recorder *r, const sn_recording *rec, bool on_card,
-                                       size_t extra, sn_entry **out, snug_error *err);
+SNUG_CHECKED snug_status sn_cache_find(snug_recorder *r, const sn_recording *rec,
+                                       const sn_side *side, size_t extra, sn_entry **out,
+                                       snug_error *err);
 /* Whether that would find one at hand. */
-bool sn_cache_has(snug_recorder *r, const sn_recording *rec, bool on_card, size_t extra);
+bool sn_cache_has(snug_recorder *r, const sn_recording *rec, const sn_side *side, size_t extra);
 void sn_cache_clear(snug_recorder *r);
 /* A plan that there was no memory for: the arena is as large as the largest plan at hand wants it,
  * and nothing else could run. */
@@ -574,5 +626,9 @@ void sn_cache_keep(snug_recorder *r, const sn_entry *only);
 /* All of them, *found too, with what they have there (arenas, parameters, captured runs): room for
  * another one. Whether there was any. */
 bool sn_cache_leave_card(snug_recorder *r, sn_entry **found);
+/* What an update at the end of this step will take for slots. */
+size_t sn_cache_slots(const snug_recorder *r);
+/* The largest value that some node of the recording makes: what it is, and where. */
+const char *sn_cache_largest(const sn_recording *rec, char *text, size_t size);
 
 #endif

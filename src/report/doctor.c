@@ -7,7 +7,7 @@
 #include "memory/limits.h"
 #include "model/json.h"
 #include "memory/process.h"
-#include "exec/gpu.h"
+#include "exec/exec.h"
 #include "report/doctor.h"
 
 #include <snug/device.h>

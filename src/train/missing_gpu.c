@@ -1,4 +1,4 @@
-/* missing.c: what a step on a GPU would gain by libraries that are missing there. Its graph is
+/* missing_gpu.c: what a step on a GPU would gain by libraries that are missing there. Its graph is
  * planned once more, without a limit, as if they were there: rows they would run say so, and the
  * expected times tell what they are worth. */
 #include "train/model.h"

@@ -1,0 +1,216 @@
+/* record_card.c: a card as the side where recorded steps run: room and plans there, and what the
+ * recorder has of it. Where bytes lie is record_place.c. */
+#include "record/recording.h"
+
+#include "base/bytes.h"
+#include "base/size.h"
+
+#include <stdio.h>
+
+/* Blocks are whole granules: of parameters, and of a chunk for small results. */
+#define GRANULE     ((size_t)2 << 20)
+#define CARD_BOOKS  (2 * GRANULE)
+#define LEAST_THERE ((size_t)1 << 20) /* bytes that are copied to a card at once */
+
+/* --- life ------------------------------------------------------------------------------------- */
+static const sn_side card_side;
+
+snug_status sn_card_open(snug_recorder *r, const sn_executor_options *o, snug_error *err) {
+    r->card = r->worker ? NULL : sn_engine_gpu(r->engine);
+    if (!r->card)
+        return SNUG_OK;
+    const sn_device *device = &r->card->device;
+    r->away = &card_side;
+    r->card->n_users++;
+    return sn_executor_create(r->engine, r->state, &device, 1, o, &r->there, err);
+}
+
+/* Tensors that outlive the recorder may lie there. */
+void sn_card_close(snug_recorder *r) {
+    if (r->card)
+        r->card->n_users--;
+}
+
+/* --- room ------------------------------------------------------------------------------------- */
+static size_t in_granules(size_t bytes) {
+    return (bytes + GRANULE - 1) / GRANULE * GRANULE;
+}
+
+bool sn_card_left(const snug_recorder *r, size_t *bytes) {
+    if (sn_gpu_room(r->card, bytes, NULL) != SNUG_OK)
+        return false;
+    *bytes += sn_executor_arena(r->there, SN_MEM_FIRST_ARENA).bytes;
+    return true;
+}
+
+void sn_card_trim(snug_recorder *r) {
+    if (!r->card)
+        return;
+    sn_executor_forget(r->there);
+    sn_gpu_pool_trim(r->card);
+}
+
+bool sn_cache_leave_card(snug_recorder *r, sn_entry **found) {
+    const size_t before = r->n_entries;
+    *found = NULL;
+    sn_cache_keep(r, NULL);
+    if (r->n_entries == before)
+        return false;
+    sn_card_trim(r);
+    return true;
+}
+
+/* Beside what is held there, parameters and what captured runs take. Without
+ * a budget it is what is free now. */
+static snug_status card_find_room(snug_recorder *r, const sn_recording *rec, size_t extra,
+                                  size_t *room, snug_error *err) {
+    (void)rec;
+    const size_t arena = sn_executor_arena(r->there, SN_MEM_FIRST_ARENA).bytes;
+    size_t left, taken;
+    SNUG_TRY(sn_gpu_room(r->card, &left, err));
+    left += in_granules(arena);
+    if (!sn_size_add(extra, CARD_BOOKS + sn_cache_slots(r), &taken) || taken > SIZE_MAX / 2)
+        return sn_fail(err, SNUG_E_OVERFLOW, "the results of this step exceed the address space");
+    r->taken_bytes = taken;
+    r->card_left_bytes = left;
+    *room = left > taken + GRANULE ? (left - taken) / GRANULE * GRANULE : 1;
+    return SNUG_OK;
+}
+
+/* What does not fit any more goes when there is no room for another plan. */
+static void card_keep_within(snug_recorder *r, size_t room) {
+    (void)r, (void)room;
+}
+
+/* --- planning --------------------------------------------------------------------------------- */
+static snug_status card_refuse(const snug_recorder *r, const sn_recording *rec,
+                               const sn_plan_floor *floor, size_t extra, snug_error *err) {
+    const size_t held = r->card_tensor_bytes + r->card_variable_bytes,
+                 budget = r->card->budget_bytes;
+    const size_t need =
+        r->taken_bytes + in_granules(floor->bytes) + GRANULE + r->card_reserve_bytes;
+    const size_t more = need > r->card_left_bytes ? need - r->card_left_bytes : 0;
+    char arena[24], outputs[24], rest[24], there[24], least[24], have[48] = "", value[320];
+    if (budget > 0)
+        snprintf(have, sizeof have, " of its budget of %s",
+                 snug_bytes_print(budget, there, sizeof there));
+    return sn_fail(
+        err, SNUG_E_BUDGET,
+        "out of memory on %s: this step (its largest value: %s) needs %s beside %s for its "
+        "results; %s%s is left, %s is held by tensors and variables there. It wants %s more; or "
+        "use a smaller batch, drop tensors that are no longer needed",
+        r->card->device.name, sn_cache_largest(rec, value, sizeof value),
+        snug_bytes_print(floor->bytes, arena, sizeof arena),
+        snug_bytes_print(extra, outputs, sizeof outputs),
+        snug_bytes_print(r->card_left_bytes, rest, sizeof rest), have,
+        snug_bytes_print(held, there, sizeof there), snug_bytes_print(more, least, sizeof least));
+}
+
+/* Without a limit first: that is the plan for every room that has it. */
+static snug_status card_plan(snug_recorder *r, const sn_plan_options *o, sn_entry *e,
+                             snug_error *err) {
+    sn_plan_options unlimited = *o;
+    unlimited.arena_bytes = 0;
+    unlimited.floor = NULL;
+    SNUG_TRY(sn_plan_build(r->engine, e->graph, &unlimited, &e->plan, err));
+    const size_t reserve = e->reserve = r->card_reserve_bytes = sn_gpu_reserve(r->card, e->plan);
+    if (e->plan->memories[SN_MEM_FIRST_ARENA].bytes + reserve <= o->arena_bytes) {
+        e->arena_limit = 0;
+        return SNUG_OK;
+    }
+    sn_plan_options limited = *o;
+    limited.arena_bytes = o->arena_bytes > reserve ? o->arena_bytes - reserve : 1;
+    sn_plan_destroy(e->plan);
+    e->plan = NULL;
+    return sn_plan_build(r->engine, e->graph, &limited, &e->plan, err);
+}
+
+/* --- bytes ------------------------------------------------------------------------------------ */
+static unsigned char *card_bytes(const sn_storage *s) {
+    return s->there ? s->there->data : NULL;
+}
+
+static snug_status card_copy_part(snug_recorder *r, const sn_storage *from, size_t offset,
+                                  const sn_storage *to, snug_error *err) {
+    const bool within = from->there != NULL;
+    const unsigned char *bytes = within ? from->there->data : from->data;
+    return sn_gpu_send(r->card, within ? SN_GPU_WITHIN : SN_GPU_TO, to->there->data, bytes + offset,
+                       to->bytes, err);
+}
+
+static bool card_reads_from(size_t offset) {
+    return offset % SN_GPU_ALIGN == 0;
+}
+
+static void card_wrote(snug_recorder *r, sn_storage *s) {
+    if (s->there && s->data)
+        sn_storage_leave_host(r, s);
+}
+
+bool sn_card_copy(snug_recorder *r, const snug_type *type, const void *data, snug_tensor **out) {
+    size_t bytes, left;
+    sn_storage *s;
+    snug_tensor *t;
+    if (!r->away || r->on_host || r->now->outer || sn_type_check(type, false, NULL) != SNUG_OK ||
+        snug_type_bytes(type, &bytes, NULL) != SNUG_OK || bytes < LEAST_THERE ||
+        (r->fed_bytes > 0 && bytes >= r->fed_bytes) ||
+        sn_gpu_room(r->card, &left, NULL) != SNUG_OK || bytes > left / 2 ||
+        sn_storage_create_there(r, SN_MEM_TENSORS, bytes, &s, NULL) != SNUG_OK)
+        return false;
+    if (sn_gpu_send(r->card, SN_GPU_TO, s->there->data, data, bytes, NULL) != SNUG_OK ||
+        sn_tensor_create(r, type, &t, NULL) != SNUG_OK) {
+        sn_storage_drop(r, s);
+        return false;
+    }
+    sn_tensor_make_ready(t, s, 0);
+    *out = t;
+    return true;
+}
+
+/* --- runs ------------------------------------------------------------------------------------- */
+static const sn_device *card_device(const snug_recorder *r) {
+    return &r->card->device;
+}
+
+static sn_executor *card_executor(const snug_recorder *r) {
+    return r->there;
+}
+
+/* The arena is as large as the largest plan at hand wants it; where that is too much, only this one
+ * stays. */
+static snug_status card_prepare(snug_recorder *r, const sn_entry *e, snug_error *err) {
+    snug_status status = sn_executor_prepare(r->there, err);
+    if (status == SNUG_E_BUDGET || status == SNUG_E_MEMORY) {
+        sn_cache_keep(r, e);
+        sn_executor_forget(r->there);
+        status = sn_executor_prepare(r->there, err);
+    }
+    if (status == SNUG_OK) /* where the pool cannot help, the driver says so */
+        (void)sn_gpu_has_beside(r->card, e->reserve);
+    return status;
+}
+
+static void card_before(snug_recorder *r, sn_session *s) {
+    sn_card_note_peak(r);
+    sn_session_set_meanwhile(s, r->n_ahead > 0 ? sn_card_bring_ahead : NULL, r);
+}
+
+static const sn_side card_side = {.word = 1,
+                                  .feeds = true,
+                                  .whole_room = 1,
+                                  .device = card_device,
+                                  .executor = card_executor,
+                                  .bytes = card_bytes,
+                                  .create = sn_storage_create_there,
+                                  .bring = sn_storage_to_card,
+                                  .copy_part = card_copy_part,
+                                  .reads_from = card_reads_from,
+                                  .taken = sn_gpu_pool_bytes,
+                                  .wrote = card_wrote,
+                                  .find_room = card_find_room,
+                                  .keep_within = card_keep_within,
+                                  .plan = card_plan,
+                                  .refuse = card_refuse,
+                                  .prepare = card_prepare,
+                                  .before = card_before,
+                                  .after = sn_card_end_ahead};
