@@ -65,9 +65,9 @@ static void build(snug_graph *g) {
     check(snug_graph_input(g, "x", &rows, &x, &err), &err);
     check(snug_graph_input(g, "t", &rows, &t, &err), &err);
     const snug_value w[WEIGHTS] = {
-        variable(g, "w1", 1, HIDDEN, (snug_variable_options){SNUG_INIT_UNIFORM, -2, 2, 1, 0}),
-        variable(g, "b1", 1, HIDDEN, (snug_variable_options){SNUG_INIT_UNIFORM, -1, 1, 2, 0}),
-        variable(g, "w2", HIDDEN, 1, (snug_variable_options){SNUG_INIT_NORMAL, 0, 0.2, 3, 0}),
+        variable(g, "w1", 1, HIDDEN, (snug_variable_options){SNUG_INIT_UNIFORM, -2, 2, .seed = 1}),
+        variable(g, "b1", 1, HIDDEN, (snug_variable_options){SNUG_INIT_UNIFORM, -1, 1, .seed = 2}),
+        variable(g, "w2", HIDDEN, 1, (snug_variable_options){SNUG_INIT_NORMAL, 0, 0.2, .seed = 3}),
         variable(g, "b2", 1, 1, (snug_variable_options){.kind = SNUG_INIT_CONSTANT}),
     };
     const snug_value hidden =

@@ -52,7 +52,8 @@ static void test_door_marks_parts_owners_and_homes(void **state) {
     const snug_writer w = sn_test_text_writer(&t);
     expect_ok(snug_graph_create(*state, &g, &err), &err);
     expect_ok(build_regression(g, &err), &err);
-    const snug_variable_options normal = {SNUG_INIT_NORMAL, 0, 0.1, 7, 1};
+    const snug_variable_options normal = {
+        .kind = SNUG_INIT_NORMAL, .b = 0.1, .seed = 7, .is_slot = 1};
     expect_ok(snug_graph_variable(g, "slot", &w_type, &normal, &slot, &err), &err);
     expect_ok(snug_graph_print(g, &w, &err), &err);
     expect_text(t.data, "variable w f64[2,1] home 0 trainable init constant");

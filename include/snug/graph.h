@@ -57,7 +57,8 @@ typedef struct {
     snug_init_kind kind;
     double a, b;
     uint64_t seed;
-    int is_slot; /* belongs to an optimizer: reports book it there */
+    int is_slot;   /* belongs to an optimizer: reports book it there */
+    int is_frozen; /* a model's optimizer (model.h) leaves it as it is */
 } snug_variable_options;
 
 /* A variable lives from run to run; its value here is what it holds at the start of a run. */

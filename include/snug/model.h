@@ -1,4 +1,4 @@
-/* model.h: networks by layer, with Keras' names, defaults and numerics.
+/* model.h: networks by layer, with Keras' names, defaults and numerics, or by a graph of your own.
  *
  *     snug_model *model;
  *     snug_model_create(engine, "mlp", &(snug_type){SNUG_F32, 1, {784}}, &model, &err);
@@ -15,7 +15,7 @@
 #ifndef SNUG_MODEL_H
 #define SNUG_MODEL_H
 
-#include <snug/tensor.h>
+#include <snug/graph.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -23,7 +23,8 @@ extern "C" {
 
 typedef struct snug_model snug_model;
 
-/* The JSON that Keras' model.to_json() writes (Keras 3 and tf.keras 2): Sequential or Functional.
+/* The JSON that Keras' model.to_json() writes (Keras 3 and tf.keras 2): Sequential or Functional; or
+ * the text of a graph (snug_model_from_graph).
  * An unknown layer is refused by name with those most like it. Compile settings in the file are
  * taken over. */
 SNUG_API SNUG_CHECKED snug_status snug_model_load(snug_engine *engine, const char *path,
@@ -38,6 +39,20 @@ SNUG_API SNUG_CHECKED snug_status snug_model_load_shaped(snug_engine *engine, co
 SNUG_API SNUG_CHECKED snug_status snug_model_create(snug_engine *engine, const char *name,
                                                     const snug_type *input, snug_model **out,
                                                     snug_error *err);
+/* A model of your own graph (graph.h) instead of layers: its inputs, outputs and variables are the
+ * model's, with their names and starts, and its owners of nodes its layers. The first axis of inputs
+ * and outputs is the batch, best left open (-1); one that is fixed is the only batch that runs. The
+ * loss, its gradients and the optimizer are added by the model; assign and moving_average may stand
+ * in the graph and happen at the end of each step that trains.
+ *
+ * training: the same inputs, outputs and variables, computed as in steps that train, where that
+ * differs (batch normalisation); NULL: as `graph`, whose dropout then acts in those steps only. Both
+ * are copied. A name of NULL is "graph". snug_model_load reads such graphs from a file, too, in the
+ * form that snug_graph_print gives them, the training graph behind the other. */
+SNUG_API SNUG_CHECKED snug_status snug_model_from_graph(const snug_graph *graph,
+                                                        const snug_graph *training,
+                                                        const char *name, snug_model **out,
+                                                        snug_error *err);
 /* Appends a layer: Keras' class name and "key=value ..." of its configuration ("filters=32
  * kernel_size=3,3"), also name= and trainable=. After an error the model is what it was; after
  * success the optimizer starts anew. */

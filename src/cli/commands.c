@@ -12,7 +12,8 @@
 #define RECIPES                                                                                    \
     "Recipes are data that cost no file: zeros:SHAPE, constant:SHAPE@VALUE, normal:SHAPE@SEED,\n"  \
     "uniform:SHAPE@SEED, truncated:SHAPE@SEED, labels:SHAPE@SEED@CLASSES; SHAPE is 256x32x32x3.\n"
-#define MODELS "MODEL is the JSON that Keras' model.to_json() writes.\n"
+#define MODELS                                                                                     \
+    "MODEL is the JSON that Keras' model.to_json() writes, or the text of a graph of operators.\n"
 #define PIPELINES                                                                                  \
     "--data DIR reads pictures of any size, resizes them to the model's input and labels them "    \
     "by\n"                                                                                         \
@@ -47,7 +48,8 @@ const cli_command cli_commands[] = {
     {"summary", "MODEL", 1, 1, "the layers, as Keras prints them", MODELS, "summary model.json",
      MODEL_OPTIONS, cmd_summary},
     {"inspect", "FILE", 1, 1, "what is in a model, weights or array file",
-     "FILE is a model JSON, .safetensors, .npy or idx, the latter two also packed with gzip.\n",
+     "FILE is a model (JSON or graph), .safetensors, .npy or idx, the latter two also packed\n"
+     "with gzip.\n",
      "inspect w.safetensors", 0, cmd_inspect},
     {"ops", "", 0, 0, "the operator table", "", "ops --json", 0, cmd_ops},
     {"layers", "", 0, 0, "the layers a model may have, with their settings", "", "layers", 0,

@@ -235,6 +235,7 @@ typedef struct {
     const sn_value *value; /* by old id; SN_NO_VALUE: not made (yet) */
     uint32_t *param;       /* by old slot; UINT32_MAX: not made (yet) */
     bool unnamed;          /* slots lose their names: the same nodes may come again */
+    bool draws;            /* but keys with a name keep it, and are others at each step */
 } sn_graph_move;
 SNUG_CHECKED snug_status sn_graph_move_attrs(const sn_graph_move *m, sn_op op, sn_attrs *attrs,
                                              snug_error *err);
@@ -245,6 +246,8 @@ SNUG_CHECKED snug_status sn_graph_move_attrs(const sn_graph_move *m, sn_op op, s
 SNUG_CHECKED snug_status sn_graph_instantiate(const sn_graph *g, const snug_type *inputs, int n,
                                               sn_graph **out, snug_error *err);
 SNUG_CHECKED snug_status sn_graph_fuse(const sn_graph *g, sn_graph **out, snug_error *err);
+/* The same inputs, variables and nodes once more. */
+SNUG_CHECKED snug_status sn_graph_copy(const sn_graph *g, sn_graph **out, snug_error *err);
 /* Weight gradients of convolutions of a concatenation by its parts (unjoin.c); *out NULL: none. */
 SNUG_CHECKED snug_status sn_graph_unjoin(const sn_graph *g, sn_graph **out, snug_error *err);
 

@@ -76,7 +76,7 @@ snug_status snug_graph_variable(snug_graph *graph, const char *name, const snug_
     const sn_variable var = {.name = name,
                              .type = *type,
                              .home = next_home(graph),
-                             .trainable = !o->is_slot,
+                             .trainable = !o->is_slot && !o->is_frozen,
                              .slot = o->is_slot != 0,
                              .init = {recipe_kinds[o->kind], key, o->a, o->b}};
     sn_value v;

@@ -38,7 +38,9 @@ static snug_status copy_param(const sn_graph_move *m, uint32_t slot, snug_error 
         if (!sn_value_ok(info.of))
             info.kind = SN_PARAM_REAL;
     }
-    if (m->unnamed)
+    const bool draws = m->draws && info.kind == SN_PARAM_KEY && info.name[0];
+    info.each_step = info.each_step || draws;
+    if (m->unnamed && !draws)
         info.name = "";
     sn_param p;
     SNUG_TRY(sn_graph_param(m->to, &info, &p, err));

@@ -40,7 +40,25 @@ static snug_status check_known(const sn_graph *g, snug_error *err) {
 static snug_status replay_all(sn_replay *r, snug_error *err) {
     for (uint32_t i = 0; i < sn_graph_n_nodes(r->from); i++)
         SNUG_TRY(sn_replay_node(r, sn_graph_node_at(r->from, (sn_node){i}), err));
-    return check_known(r->to, err);
+    return SNUG_OK;
+}
+
+/* inputs NULL: those there are. */
+static snug_status replay_graph(const sn_graph *g, const snug_type *inputs, bool is_template,
+                                sn_graph **out, snug_error *err) {
+    sn_replay r;
+    SNUG_TRY(sn_replay_init(&r, g, inputs, err));
+    snug_status status = replay_all(&r, err);
+    if (status == SNUG_OK && !is_template)
+        status = check_known(r.to, err);
+    if (status == SNUG_OK)
+        status = sn_replay_take(&r, out, err);
+    sn_replay_clear(&r);
+    return status;
+}
+
+snug_status sn_graph_copy(const sn_graph *g, sn_graph **out, snug_error *err) {
+    return replay_graph(g, NULL, true, out, err);
 }
 
 snug_status sn_graph_instantiate(const sn_graph *g, const snug_type *inputs, int n, sn_graph **out,
@@ -50,11 +68,5 @@ snug_status sn_graph_instantiate(const sn_graph *g, const snug_type *inputs, int
                        sn_graph_n_inputs(g));
     for (int i = 0; i < n; i++)
         SNUG_TRY(check_input(g, (uint32_t)i, &inputs[i], err));
-    sn_replay r;
-    SNUG_TRY(sn_replay_init(&r, g, inputs, err));
-    snug_status status = replay_all(&r, err);
-    if (status == SNUG_OK)
-        status = sn_replay_take(&r, out, err);
-    sn_replay_clear(&r);
-    return status;
+    return replay_graph(g, inputs, false, out, err);
 }

@@ -4,7 +4,7 @@
 #include "base/say.h"
 #include "model/array_file.h"
 #include "model/json.h"
-#include "model/keras_json.h"
+#include "model/model_file.h"
 #include "model/safetensors.h"
 
 #include <snug/model.h>
@@ -150,7 +150,7 @@ static snug_status model_json(const sn_network *n, const sn_keras_compile *c, co
 static snug_status model_text(const sn_network *n, const sn_keras_compile *c, const snug_writer *w,
                               snug_error *err) {
     char name[256], type[192], optimizer[160], loss[96], metrics[256];
-    SNUG_TRY(sn_say(w, err, "Keras model \"%s\", input %s\n",
+    SNUG_TRY(sn_say(w, err, "%s \"%s\", input %s\n", n->graph ? "graph" : "Keras model",
                     sn_plain_text(n->name, name, sizeof name),
                     snug_type_print(sn_network_type(n, 0), type, sizeof type)));
     for (size_t i = 0; i < n->n_layers; i++) {
@@ -173,7 +173,7 @@ static snug_status inspect_model(snug_engine *e, const char *path, bool json, co
                                  snug_error *err) {
     sn_network *n;
     sn_keras_compile compile;
-    SNUG_TRY(sn_keras_load(e, path, &n, &compile, err));
+    SNUG_TRY(sn_model_file_load(e, path, NULL, &n, &compile, err));
     const snug_status status =
         json ? model_json(n, &compile, w, err) : model_text(n, &compile, w, err);
     sn_network_destroy(n);
@@ -197,8 +197,8 @@ static file_kind tell_kind(const unsigned char *head, size_t n, int64_t size) {
     const bool json = space < n && (head[space] == '{' || head[space] == '[');
     const bool archive =
         n >= 4 && (memcmp(head, "PK\x03\x04", 4) == 0 || memcmp(head, "\x89HDF", 4) == 0);
-    return json || archive ? KIND_MODEL
-                           : KIND_ARRAY; /* the model's reader says what to do with archives */
+    const bool model = json || archive || sn_is_graph_text(head, n);
+    return model ? KIND_MODEL : KIND_ARRAY; /* the model's reader says what to do with archives */
 }
 
 snug_status snug_inspect(snug_engine *engine, const char *path, int as_json, const snug_writer *out,

@@ -5,17 +5,15 @@
  * 2. Nothing in a file can name code: `module` tells layers from operations and nothing more. */
 #include "model/keras_json.h"
 
-#include "base/file.h"
 #include "model/json.h"
 #include "model/keras_graph.h"
 #include "model/keras_layers.h"
 #include "model/keras_operation.h"
 #include "model/keras_value.h"
+#include "model/text_file.h"
 
 #include <stdio.h>
 #include <string.h>
-
-#define MAX_FILE_BYTES (64 << 20)
 
 static const sn_keras_inert optimizer_inert[] = {
     {"name", "*"},        {"ema_momentum", "0.99"},
@@ -408,20 +406,10 @@ static snug_status read_text(snug_engine *e, const char *text, size_t n, const r
 snug_status sn_keras_load_shaped(snug_engine *e, const char *path, const char *shapes,
                                  sn_network **out, sn_keras_compile *compile, snug_error *err) {
     const request q = {path, shapes, compile};
-    sn_file f = {.fd = -1};
-    void *text = NULL;
-    SNUG_TRY(sn_file_open(&f, sn_engine_io(e), path, err));
-    const size_t n = (size_t)f.size;
-    snug_status status = f.size > MAX_FILE_BYTES
-                             ? sn_fail(err, SNUG_E_FORMAT,
-                                       "%s has %zu bytes; a model JSON has at most 64 MiB", path, n)
-                             : sn_alloc(e, SN_MEM_MODEL, n, &text, err);
-    if (status == SNUG_OK)
-        status = sn_file_read(&f, text, n, 0, err);
-    sn_file_close(&f);
-    if (status == SNUG_OK)
-        status = read_text(e, text, n, &q, out, err);
-    sn_free(e, SN_MEM_MODEL, text, n);
+    sn_text_file f;
+    SNUG_TRY(sn_text_file_read(e, path, "a model JSON", SN_MEM_MODEL, &f, err));
+    const snug_status status = read_text(e, f.text, f.length, &q, out, err);
+    sn_text_file_free(&f);
     return status;
 }
 

@@ -14,6 +14,12 @@ typedef struct {
 
 SNUG_CHECKED snug_status sn_network_build_one(sn_network *n, const sn_application *a, sn_graph *g,
                                               bool training, sn_applied *io, snug_error *err);
+extern const sn_network_source sn_network_of_layers;
+/* Asks for a write at the end of the step; the value has the variable's dtype. */
+SNUG_CHECKED snug_status sn_network_add_write(sn_network *n, const sn_pending_write *write,
+                                              snug_error *err);
+/* Of its layers: which variables are theirs, after those got other numbers. */
+void sn_network_find_ranges(sn_network *n);
 /* The key of a variable's initial values. */
 uint64_t sn_network_initial_key(const sn_network *n, const char *name);
 /* data_format="channels_first" (channels.c): whether the layer has it; inputs as the build function

@@ -154,10 +154,9 @@ static void add_write(sn_layer_call *c, uint32_t home, sn_value value, double mo
     const sn_value in_storage = sn_build_cast(c->b, value, n->variable_dtype);
     if (c->b->error.code != SNUG_OK)
         return;
-    if (sn_grow(n->engine, SN_MEM_MODEL, (void **)&n->pending, sizeof *n->pending, &n->cap_pending,
-                n->n_pending + 1, &c->b->error) != SNUG_OK)
-        return;
-    n->pending[n->n_pending++] = (sn_pending_write){home, in_storage, momentum};
+    const sn_pending_write write = {home, in_storage, momentum};
+    const snug_status status = sn_network_add_write(n, &write, &c->b->error);
+    (void)status; /* sticks in b */
 }
 
 void sn_layer_average(sn_layer_call *c, int index, sn_value value, double momentum) {
@@ -447,15 +446,14 @@ static snug_status build_all(sn_network *n, sn_graph *g, bool training, made *te
     return SNUG_OK;
 }
 
-snug_status sn_network_build(sn_network *n, sn_graph *g, const sn_value *x, bool training,
-                             sn_network_result *out, snug_error *err) {
+static snug_status build_layers(sn_network *n, sn_graph *g, const sn_value *x, bool training,
+                                sn_network_result *out, snug_error *err) {
     void *block;
     const size_t bytes = n->n_tensors * sizeof(made); /* one or a few per layer */
     SNUG_TRY(sn_alloc(n->engine, SN_MEM_MODEL, bytes, &block, err));
     made *const tensors = block;
     for (uint32_t i = 0; i < n->n_inputs; i++)
         tensors[i] = (made){x[i], SN_NO_VALUE};
-    n->n_pending = n->n_losses = 0;
     const snug_status status = build_all(n, g, training, tensors, err);
     for (uint32_t i = 0; i < n->n_outputs && status == SNUG_OK; i++) {
         out->y[i] = tensors[n->outputs[i]].value;
@@ -464,3 +462,9 @@ snug_status sn_network_build(sn_network *n, sn_graph *g, const sn_value *x, bool
     sn_free(n->engine, SN_MEM_MODEL, block, bytes);
     return status;
 }
+
+static uint64_t key_of_name(const sn_network *n, uint32_t home) {
+    return sn_network_initial_key(n, n->vars[home].name);
+}
+
+const sn_network_source sn_network_of_layers = {build_layers, key_of_name};

@@ -17,7 +17,8 @@ typedef struct {
     double top_k;        /* of precision and recall; 0: all above the threshold */
     double class_id;     /* -1: all classes */
     double num_thresholds, bound; /* bound: the recall of precision_at_recall, ... */
-    double curve, summation_method, average, class_aggregation; /* places in metric.h's enums */
+    double curve, summation_method, average,
+        class_aggregation; /* places in metric_rows.h's enums */
     double beta, num_classes, num_regressors;
     double ignore_class;       /* NaN: none */
     uint64_t target_class_ids; /* bits; 0: all */

@@ -1,5 +1,5 @@
 /* network.c: the life of a network, its variables and settings. Layers are added in network_add.c
- * and built into graphs in layer_call.c.
+ * and built into graphs in layer_call.c; a graph takes their place in network_graph.c.
  *
  * Invariants:
  * 1. vars[i] is the variable with home i. Weights stand in Keras' order (layer by layer, in
@@ -44,6 +44,7 @@ snug_status sn_network_create_bare(snug_engine *e, snug_dtype dtype, sn_network 
     sn_network *n = block;
     n->engine = e;
     n->name = "";
+    n->source = &sn_network_of_layers;
     n->var_names = n->layer_names = n->last_numbers =
         (sn_names){.engine = e, .category = SN_MEM_MODEL};
     n->variable_dtype = n->compute_dtype = dtype;
@@ -101,6 +102,8 @@ void sn_network_destroy(sn_network *n) {
     sn_names_clear(&n->last_numbers);
     sn_free(e, SN_MEM_MODEL, n->pending, n->cap_pending * sizeof *n->pending);
     sn_free(e, SN_MEM_MODEL, n->losses, n->cap_losses * sizeof *n->losses);
+    sn_graph_destroy(n->graph);
+    sn_graph_destroy(n->training);
     sn_zone_destroy(n->slot_zone);
     sn_zone_destroy(n->zone);
     sn_free(e, SN_MEM_MODEL, n, sizeof *n);
@@ -183,8 +186,7 @@ size_t sn_network_n_weights(const sn_network *n) {
     return count;
 }
 
-/* Of variables that got other numbers. */
-static void find_ranges(sn_network *n) {
+void sn_network_find_ranges(sn_network *n) {
     for (size_t i = 0; i < n->n_layers; i++)
         n->layers[i].first_var = n->layers[i].end_var = 0;
     for (uint32_t k = 0; k < n->n_vars; k++) {
@@ -209,11 +211,37 @@ void sn_network_drop_slots(sn_network *n) {
         n->vars[kept++] = n->vars[i];
     }
     n->n_vars = kept;
-    find_ranges(n);
+    sn_network_find_ranges(n);
     sn_zone_destroy(n->slot_zone);
     n->slot_zone = NULL;
 }
 
+/* --- steps ------------------------------------------------------------------------------------ */
+snug_status sn_network_build(sn_network *n, sn_graph *g, const sn_value *x, bool training,
+                             sn_network_result *out, snug_error *err) {
+    n->n_pending = n->n_losses = 0;
+    return n->source->build(n, g, x, training, out, err);
+}
+
+snug_status sn_network_add_write(sn_network *n, const sn_pending_write *write, snug_error *err) {
+    SNUG_TRY(sn_grow(n->engine, SN_MEM_MODEL, (void **)&n->pending, sizeof *n->pending,
+                     &n->cap_pending, n->n_pending + 1, err));
+    n->pending[n->n_pending++] = *write;
+    return SNUG_OK;
+}
+
+snug_status sn_network_check_rows(const sn_network *n, uint32_t i, const snug_type *type,
+                                  int64_t batch, snug_error *err) {
+    char text[192];
+    if (type->rank >= 1 && type->dims[0] == batch)
+        return SNUG_OK;
+    return sn_fail(err, SNUG_E_SHAPE,
+                   "output '%s' is %s for a batch of %lld; its first axis must be the batch",
+                   sn_network_output_name(n, i), snug_type_print(type, text, sizeof text),
+                   (long long)batch);
+}
+
+/* --- settings --------------------------------------------------------------------------------- */
 void sn_network_set_trainable(sn_network *n, size_t layer, bool trainable) {
     n->layers[layer].trainable = trainable;
 }
@@ -222,7 +250,7 @@ void sn_network_set_seed(sn_network *n, uint64_t seed) {
     n->seed = seed;
     for (size_t i = 0; i < n->n_vars; i++)
         if (!n->vars[i].own_seed)
-            n->vars[i].init.key = sn_network_initial_key(n, n->vars[i].name);
+            n->vars[i].init.key = n->source->initial_key(n, (uint32_t)i);
 }
 
 void sn_network_set_policy(sn_network *n, snug_dtype variable, snug_dtype compute) {

@@ -1,9 +1,12 @@
-/* network.h: the list of layers and of their applications (Sequential is a chain; shared layers and
- * several inputs are the same structure with more edges), for who puts it together and who makes
- * steps of it. It owns no tensors and no graph.
- * Building appends one application after the other to a graph: for a batch size, in training or
- * inference mode. Variables get their home ids once, in creation order, when the network is first
- * built; the caller (room train) gives each home bytes in the state.
+/* network.h: what a model computes: inputs, outputs, variables, and who makes the forward part of a
+ * step of them; for who puts it together and who makes steps of it. It owns no tensors.
+ *
+ * The forward part comes from one of two sources. Of layers it is a list of applications
+ * (Sequential is a chain; shared layers and several inputs are the same structure with more edges),
+ * appended one after the other to the graph of a step. Of a graph (sn_network_from_graph) its nodes
+ * are. Either way for a batch size, in training or inference mode. Variables get their home ids
+ * once, in creation order, when the network is first built; the caller (room train) gives each home
+ * bytes in the state.
  *
  * Compute dtype: sn_network.compute_dtype may differ from variable_dtype; variables are cast at
  * reading. */
@@ -81,8 +84,26 @@ typedef struct {
     snug_status (*read)(void *ctx, sn_graph *g, uint32_t home, sn_value *out, snug_error *err);
 } sn_network_door;
 
+/* What the network made of its inputs, one per output. */
+typedef struct {
+    sn_value y[SN_MAX_TENSOR];
+    sn_value mask[SN_MAX_TENSOR]; /* SN_NO_VALUE: nothing is masked */
+} sn_network_result;
+
+/* Who makes the forward part of a step: layers (layer_call.c) or graphs (network_graph.c). */
+typedef struct {
+    /* Appends it to a graph; x has n_inputs values. */
+    snug_status (*build)(sn_network *n, sn_graph *g, const sn_value *x, bool training,
+                         sn_network_result *out, snug_error *err);
+    /* Where the initial values of a weight without a seed of its own are drawn. */
+    uint64_t (*initial_key)(const sn_network *n, uint32_t home);
+} sn_network_source;
+
 struct sn_network {
     snug_engine *engine;
+    const sn_network_source *source;
+    sn_graph *graph;    /* of a network made from graphs: what it computes; else NULL */
+    sn_graph *training; /* what steps that train compute instead, or NULL */
     sn_zone *zone;      /* names, configurations: category MODEL */
     sn_zone *slot_zone; /* names of slots; NULL while there are none */
     const char *name;
@@ -118,6 +139,12 @@ SNUG_CHECKED snug_status sn_network_create(snug_engine *e, const char *name, con
 /* Without an input: for layers that are applied by hand, and for the slots of an optimizer. */
 SNUG_CHECKED snug_status sn_network_create_bare(snug_engine *e, snug_dtype dtype, sn_network **out,
                                                 snug_error *err);
+/* From a graph whose inputs have the batch as their first axis, open or fixed; its owners of nodes
+ * are the network's layers. Writes (assign, moving_average) happen at the end of steps that train.
+ * training has the same inputs, outputs and variables; without one (NULL) steps that train compute
+ * `graph`, and others compute it without its dropout. Takes both graphs, also when it fails. */
+SNUG_CHECKED snug_status sn_network_from_graph(sn_graph *graph, sn_graph *training,
+                                               const char *name, sn_network **out, snug_error *err);
 void sn_network_destroy(sn_network *n);
 /* Makes `layer` (of sn_layer_make) the network's only one, to be applied by hand. */
 SNUG_CHECKED snug_status sn_network_take_layer(sn_network *n, const sn_layer *layer,
@@ -167,6 +194,7 @@ void sn_network_set_trainable(sn_network *n, size_t layer, bool trainable);
 /* Of all initial values; of all variables and of computation (f32 or f64). Before anything reads
  * the variables. */
 void sn_network_set_seed(sn_network *n, uint64_t seed);
+/* Of layers only: a graph says its types itself. */
 void sn_network_set_dtype(sn_network *n, snug_dtype dtype);
 /* Keras' dtype policy: variables are kept in one type and cast to the other where they are read;
  * input and output have the compute dtype. */
@@ -186,15 +214,14 @@ SNUG_CHECKED snug_status sn_network_read(const sn_network *n, sn_graph *g, uint3
  * layer that was added behind slots move down. */
 void sn_network_drop_slots(sn_network *n);
 
-/* What the network made of its inputs, one per output. */
-typedef struct {
-    sn_value y[SN_MAX_TENSOR];
-    sn_value mask[SN_MAX_TENSOR]; /* SN_NO_VALUE: nothing is masked */
-} sn_network_result;
 /* Appends the network to a graph; x has n_inputs values. Registers variables on first use. */
 SNUG_CHECKED snug_status sn_network_build(sn_network *n, sn_graph *g, const sn_value *x,
                                           bool training, sn_network_result *out, snug_error *err);
 /* Appends the writes of the newest sn_network_build (part UPDATE). */
 SNUG_CHECKED snug_status sn_network_updates(sn_network *n, sn_graph *g, snug_error *err);
+/* That output i, of this type, has a row per example of the batch. */
+SNUG_CHECKED snug_status sn_network_check_rows(const sn_network *n, uint32_t i,
+                                               const snug_type *type, int64_t batch,
+                                               snug_error *err);
 
 #endif

@@ -46,16 +46,9 @@ static snug_status add_input(const step *s, const char *name, const snug_type *o
 
 /* Rows of inputs, targets and outputs belong together. */
 static snug_status check_rows(const step *s, snug_error *err) {
-    for (uint32_t i = 0; i < s->spec->network->n_outputs; i++) {
-        const snug_type *t = sn_graph_type(s->g, s->result.y[i]);
-        char text[192];
-        if (t->rank < 1 || t->dims[0] != s->batch)
-            return sn_fail(
-                err, SNUG_E_SHAPE,
-                "output '%s' is %s for a batch of %lld; its first axis must be the batch",
-                sn_network_output_name(s->spec->network, i), snug_type_print(t, text, sizeof text),
-                (long long)s->batch);
-    }
+    const sn_network *n = s->spec->network;
+    for (uint32_t i = 0; i < n->n_outputs; i++)
+        SNUG_TRY(sn_network_check_rows(n, i, sn_graph_type(s->g, s->result.y[i]), s->batch, err));
     return SNUG_OK;
 }
 

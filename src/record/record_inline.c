@@ -65,7 +65,7 @@ static snug_status copy_node(copier *c, uint32_t i, snug_error *err) {
             SNUG_TRY(make_numbers(c, n->in[k], err));
         in[k] = c->map[n->in[k].i];
     }
-    const sn_graph_move move = {c->rec->graph, c->to, c->map, c->param, true};
+    const sn_graph_move move = {c->rec->graph, c->to, c->map, c->param, true, false};
     SNUG_TRY(sn_graph_move_attrs(&move, n->op, &attrs, err));
     sn_graph_set_part(c->to, n->part);
     SNUG_TRY(sn_graph_node(c->to, n->op, &attrs, in, n->n_in, outs, NULL, err));

@@ -146,7 +146,7 @@ static snug_status keep_node(keeper *k, const sn_node_info *n, snug_error *err) 
             SNUG_TRY(bring(k, n->in[i], err));
         in[i] = sn_value_ok(k->read[n->in[i].i]) ? k->read[n->in[i].i] : k->map[n->in[i].i];
     }
-    const sn_graph_move move = {k->from->graph, k->to->graph, k->map, k->param, true};
+    const sn_graph_move move = {k->from->graph, k->to->graph, k->map, k->param, true, false};
     SNUG_TRY(sn_graph_move_attrs(&move, n->op, &attrs, err));
     SNUG_TRY(sn_graph_node(k->to->graph, n->op, &attrs, in, n->n_in, outs, &n_outs, err));
     SNUG_TRY(sn_recording_cover(k->to, err));

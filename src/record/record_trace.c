@@ -310,7 +310,7 @@ static void apply_node(applier *a, uint32_t i) {
     sn_value in[SN_MAX_IN], outs[SN_MAX_OUT];
     sn_attrs attrs;
     sn_attrs_copy(n->op, &n->attrs, &attrs);
-    const sn_graph_move move = {a->from->graph, a->c.b.graph, a->map, a->param, true};
+    const sn_graph_move move = {a->from->graph, a->c.b.graph, a->map, a->param, true, false};
     resize_attrs(a, n->op, &attrs);
     if (sn_graph_move_attrs(&move, n->op, &attrs, &a->c.b.error) != SNUG_OK)
         return;

@@ -54,9 +54,13 @@ static const char *keras_bytes(double bytes, char *text, size_t size) {
 }
 
 static const char *keras_shape(const snug_type *t, char *text, size_t size) {
-    size_t n = (size_t)snprintf(text, size, "(None");
-    for (int i = 1; i < t->rank; i++)
-        n += (size_t)snprintf(text + n, size - n, ", %lld", (long long)t->dims[i]);
+    size_t n = (size_t)snprintf(text, size, "(");
+    for (int i = 0; i < t->rank; i++) {
+        const char *comma = i ? ", " : "";
+        n += t->dims[i] < 0
+                 ? (size_t)snprintf(text + n, size - n, "%sNone", comma)
+                 : (size_t)snprintf(text + n, size - n, "%s%lld", comma, (long long)t->dims[i]);
+    }
     snprintf(text + n, size - n, t->rank == 1 ? ",)" : ")");
     return text;
 }
@@ -99,6 +103,8 @@ static snug_status add_connection(void *ctx, const char *text, snug_error *err) 
 /* Each layer once, on the one before. */
 static bool is_chain(const sn_network *n) {
     bool chain = n->n_inputs == 1 && n->n_outputs == 1 && n->n_applications == n->n_layers;
+    if (n->graph) /* parts of a graph read what they like: nothing is said of that */
+        return true;
     for (size_t i = 0; i < n->n_applications && chain; i++) {
         const sn_application *a = &n->applications[i];
         chain = a->n_in == 1 && a->n_out == 1 && a->in[0] == (uint32_t)i;
@@ -169,6 +175,10 @@ static snug_status row(const table *t, const cells *c, snug_error *err) {
 static void print_shapes(const sn_network *n, uint32_t layer, char *text, size_t size) {
     const sn_application *a = n->applications;
     char one[224];
+    if (n->graph) {
+        keras_shape(&n->layers[layer].output, text, size);
+        return;
+    }
     while (a->layer != layer)
         a++;
     size_t at = (size_t)snprintf(text, size, a->n_out > 1 ? "[" : "");

@@ -3,8 +3,8 @@
 #include "train/model.h"
 #include "train/step_budget.h"
 
-#include "model/keras_json.h"
 #include "base/setting_text.h"
+#include "model/model_file.h"
 
 #include <math.h>
 #include <string.h>
@@ -55,6 +55,21 @@ snug_status snug_model_create(snug_engine *engine, const char *name, const snug_
     return create_from(network, out, err);
 }
 
+snug_status snug_model_from_graph(const snug_graph *graph, const snug_graph *training,
+                                  const char *name, snug_model **out, snug_error *err) {
+    SNUG_NEEDS(err, graph && out);
+    sn_graph *copy, *training_copy = NULL;
+    sn_network *network;
+    SNUG_TRY(sn_graph_copy(graph, &copy, err));
+    const snug_status status = training ? sn_graph_copy(training, &training_copy, err) : SNUG_OK;
+    if (status != SNUG_OK) {
+        sn_graph_destroy(copy);
+        return status;
+    }
+    SNUG_TRY(sn_network_from_graph(copy, training_copy, name, &network, err));
+    return create_from(network, out, err);
+}
+
 /* Settings given instead count where the file's own are refused: a loss that is Python code. */
 static snug_status compile_loaded(snug_model *m, const sn_keras_compile *found,
                                   const snug_compile *instead, snug_error *err) {
@@ -90,7 +105,7 @@ snug_status snug_model_load_with(snug_engine *engine, const char *path, const ch
     sn_network *network;
     sn_keras_compile found;
     snug_model *m;
-    SNUG_TRY(sn_keras_load_shaped(engine, path, shapes, &network, &found, err));
+    SNUG_TRY(sn_model_file_load(engine, path, shapes, &network, &found, err));
     SNUG_TRY(create_from(network, &m, err));
     const snug_status status = compile_loaded(m, &found, instead, err);
     if (status != SNUG_OK) {
@@ -138,6 +153,11 @@ snug_status snug_model_add(snug_model *m, const char *layer, const char *config,
     if (!m || !layer)
         return sn_fail(err, SNUG_E_INVALID, "snug_model_add: model and layer must not be NULL");
     SNUG_TRY(sn_model_check_idle(m, "layers", err));
+    if (m->network->graph)
+        return sn_fail(err, SNUG_E_INVALID,
+                       "model '%s' is a graph, which has all its operators; add to the graph and "
+                       "make a model of it again",
+                       m->network->name);
     char name[128], text[16];
     bool trainable = true;
     const char *const settings = config ? config : "";
@@ -220,6 +240,13 @@ snug_status snug_model_set_dtype(snug_model *m, snug_dtype dtype, snug_error *er
         return sn_fail(err, SNUG_E_UNSUPPORTED, "a model computes in f32 or f64, not in %s",
                        snug_dtype_name(dtype));
     SNUG_TRY(check_unused(m, "the dtype", err));
+    if (m->network->graph && dtype != m->network->compute_dtype)
+        return sn_fail(err, SNUG_E_UNSUPPORTED,
+                       "model '%s' is a graph, whose types say %s; make the graph in %s",
+                       m->network->name, snug_dtype_name(m->network->compute_dtype),
+                       snug_dtype_name(dtype));
+    if (m->network->graph)
+        return SNUG_OK;
     sn_model_drop_steps(m);
     sn_network_set_dtype(m->network, dtype);
     return SNUG_OK;

@@ -16,6 +16,7 @@
 #define SN_TRAIN_MODEL_H
 
 #include "exec/exec.h"
+#include "model/text_file.h"
 #include "nn/step.h"
 #include "train/compile.h"
 #include "train/batch_rows.h"
@@ -85,8 +86,7 @@ struct snug_model {
     sn_model_step steps[SN_MODEL_MAX_STEPS];
     int n_steps, n_pinned;
     sn_foreseen foreseen;
-    char *pinned_text; /* a plan for training steps of pinned_batch rows, or NULL */
-    size_t pinned_bytes;
+    sn_text_file pinned; /* a plan for training steps of pinned_batch rows, or no text */
     int64_t pinned_batch;
     uint32_t effort;      /* of the planner: times the usual work; 0: once */
     bool has_told;        /* the last refusal named the smallest budget */

@@ -2,14 +2,11 @@
  * arena, kernels, parameters. */
 #include "train/step_budget.h"
 
-#include "base/file.h"
 #include "base/rng.h"
 
 #include <assert.h>
 #include <stdio.h>
 #include <string.h>
-
-#define MAX_PLAN_BYTES (64 << 20)
 
 /* --- making a step ---------------------------------------------------------------------------- */
 /* Inputs of one kind: "x", or "x_0", "x_1", ... */
@@ -86,11 +83,11 @@ static snug_status parse_either(snug_model *m, sn_model_step *s, snug_error *why
     const sn_device *const devices[1] = {m->target};
     snug_error unused;
     const snug_status status =
-        sn_plan_parse(m->engine, s->graph, m->pinned_text, devices, 1, &s->plan, why);
+        sn_plan_parse(m->engine, s->graph, m->pinned.text, devices, 1, &s->plan, why);
     if (status == SNUG_OK)
         return SNUG_OK;
     SNUG_TRY(sn_model_step_fuse(s, why));
-    return s->fused && sn_plan_parse(m->engine, s->fused, m->pinned_text, devices, 1, &s->plan,
+    return s->fused && sn_plan_parse(m->engine, s->fused, m->pinned.text, devices, 1, &s->plan,
                                      &unused) == SNUG_OK
                ? SNUG_OK
                : status;
@@ -138,7 +135,7 @@ static void keep_planned(sn_model_step *s) {
 
 static snug_status make_step(snug_model *m, sn_model_step *s, snug_error *err) {
     SNUG_TRY(sn_model_step_build(m, s, err));
-    if (m->pinned_text && s->mode == SN_STEP_TRAIN && s->batch == m->pinned_batch)
+    if (m->pinned.text && s->mode == SN_STEP_TRAIN && s->batch == m->pinned_batch)
         SNUG_TRY(parse_plan(m, s, err));
     else
         SNUG_TRY(plan_step(m, s, err));
@@ -147,43 +144,23 @@ static snug_status make_step(snug_model *m, sn_model_step *s, snug_error *err) {
 }
 
 void sn_model_unpin_plan(snug_model *m) {
-    sn_free(m->engine, SN_MEM_PLAN, m->pinned_text, m->pinned_bytes);
-    m->pinned_text = NULL;
-    m->pinned_bytes = 0;
-}
-
-/* The whole file with a zero behind it; *bytes counts that. */
-static snug_status read_text(snug_engine *e, sn_file *f, char **text, size_t *bytes,
-                             snug_error *err) {
-    void *block;
-    if (f->size > MAX_PLAN_BYTES)
-        return sn_fail(err, SNUG_E_FORMAT, "%s has %lld bytes; no plan has more than %d", f->path,
-                       (long long)f->size, MAX_PLAN_BYTES);
-    *bytes = (size_t)f->size + 1;
-    SNUG_TRY(sn_alloc_zero(e, SN_MEM_PLAN, *bytes, &block, err));
-    const snug_status status = sn_file_read(f, block, (size_t)f->size, 0, err);
-    if (status == SNUG_OK)
-        *text = block;
-    else
-        sn_free(e, SN_MEM_PLAN, block, *bytes);
-    return status;
+    sn_text_file_free(&m->pinned);
 }
 
 snug_status snug_model_pin_plan(snug_model *m, int64_t batch, const char *path, snug_error *err) {
-    sn_file file = {0};
-    char *text = NULL;
-    size_t bytes = 0;
+    sn_text_file file;
     if (!m || !path)
         return sn_fail(err, SNUG_E_INVALID, "snug_model_pin_plan: model and path must not be NULL");
     SNUG_TRY(sn_model_check_idle(m, "the plan", err));
-    SNUG_TRY(sn_file_open(&file, sn_engine_io(m->engine), path, err));
-    const snug_status status = read_text(m->engine, &file, &text, &bytes, err);
-    sn_file_close(&file);
-    SNUG_TRY(status);
+    SNUG_TRY(sn_text_file_read(m->engine, path, "a plan", SN_MEM_PLAN, &file, err));
+    const snug_status status = sn_text_file_check(&file, path, err);
+    if (status != SNUG_OK) {
+        sn_text_file_free(&file);
+        return status;
+    }
     sn_model_drop_steps(m);
     sn_model_unpin_plan(m);
-    m->pinned_text = text;
-    m->pinned_bytes = bytes;
+    m->pinned = file;
     m->pinned_batch = batch;
     return SNUG_OK;
 }

@@ -666,6 +666,45 @@ class Json(Case):
         self.keys(self.json_of("inspect", self.model), "kind", "name", "input", "layers", "inputs", "outputs", "optimizer", "loss", "metrics")
         self.keys(self.json_of("inspect", self.x), "kind", "format", "dtype", "shape", "bytes", "packed")
 
+    def test_a_graph_is_a_model(self):
+        """The text of a graph goes where the JSON of a model goes, and gives what the same layers give."""
+        models = os.path.join(os.path.dirname(os.path.dirname(DATA)), "examples", "models")
+        keras, graph = os.path.join(models, "shapes_cnn.json"), os.path.join(models, "shapes_cnn.graph")
+        how = ["--loss", "sparse_categorical_crossentropy", "--metrics", "accuracy",
+               "--optimizer", "adam:lr=0.0010000000474974513", "--batch", 16]
+        data = ["--x", "uniform:40x32x32x3@1", "--y", "labels:40@2@8"]
+        plan = self.at("sliced.plan")
+        whole = self.json_of("plan", keras, "--train", *how, "--budget", "1GiB")
+        sliced = self.json_of("plan", keras, "--train", *how, "--budget", whole["floor_bytes"] + (1 << 20), "--save-plan", plan)
+        self.assertLess(sliced["arena_bytes"], whole["arena_bytes"])
+        self.assertEqual(self.json_of("plan", graph, "--train", *how)["arena_bytes"], whole["arena_bytes"])
+        for within in ([], ["--plan", plan]):  # of the layers, which fits the graph as well
+            for name, model in (("keras", keras), ("graph", graph)):
+                self.ok("fit", model, *data, *how, *within, "--save", self.at(name + ".safetensors"))
+            self.assertEqual(files.read(self.at("keras.safetensors")), files.read(self.at("graph.safetensors")))
+        for name, model in (("keras", keras), ("graph", graph)):
+            self.ok("predict", model, "--weights", self.at("keras.safetensors"), *data[:2], "--out", self.at(name + ".npy"))
+        self.assertEqual(files.read(self.at("keras.npy")), files.read(self.at("graph.npy")))
+        values = [self.json_of("evaluate", m, "--weights", self.at("keras.safetensors"), *data, *how[:4]) for m in (keras, graph)]
+        self.assertEqual(values[0]["loss"], values[1]["loss"])
+        s = self.json_of("summary", graph)
+        self.assertEqual((s["name"], s["params"], s["inputs"][0]["name"]), ("shapes_cnn", 90040, "x"))
+        self.assertEqual(self.json_of("inspect", graph)["layers"][1], {"name": "conv2d", "type": "Graph", "output": [None, 32, 32, 16]})
+
+    def test_graphs_that_are_wrong(self):
+        start = "snug graph 1\n%0 input x f32[?,4]\n%1 = relu(%0) | forward -> f32[?,4]\n"
+        for text, piece in ((start, "it has no output"), (start + "output y %1\n\0", "zero byte"), (start + "output y %2\n", "line 4"),
+                            (start + "%2 = rely(%1)", "rely"), (start.replace("?", "9" * 30), "line 2"), ("snug graph 2\n", "line 1")):
+            path = files.write(self.at("wrong.graph"), text.encode())
+            for command in ("inspect", "plan", "summary"):
+                with self.subTest(piece, command=command):
+                    self.fails(4, piece, "wrong.graph", args=[command, path])
+        path = files.write(self.at("fixed.graph"), (start.replace("?", "8") + "output y %1\n").encode())
+        self.assertIn("fixes a batch of 8 rows", self.fails(4, args=["plan", path, "--batch", 16]))
+        self.ok("plan", path, "--batch", 8)
+        self.fails(2, "says the shapes of its inputs itself", args=["plan", path, "--input-shape", "4"])
+        self.assertIn("make the graph in f64", self.fails(1, args=["plan", path, "--batch", 8, "--dtype", "f64"]))
+
     def test_ops_doctor_make_data(self):
         ops = self.json_of("ops")
         self.assertIn("matmul", [o["name"] for o in ops])
