@@ -247,6 +247,36 @@ static void test_matmul_reads_its_second_operand_transposed(void **state) {
     sn_network_destroy(n);
 }
 
+/* A mask is no input of the layer: what comes behind it has the slots that follow. */
+static void test_operations_take_tensors_behind_a_mask(void **state) {
+    sn_network *n = load_graph(
+        state,
+        GRAPH(
+            INPUT LAYER("Reshape", "q", ",\"target_shape\":[3,1,1]", OLD(REF("x", 0))) LAYER(
+                "Reshape", "w", ",\"target_shape\":[1,1,3]",
+                OLD(REF(
+                    "x",
+                    0))) ",{\"class_name\":\"DotProductAttention\",\"module\":\"keras.src.ops.nn\","
+                         "\"name\":\"t\",\"config\":{\"name\":\"t\",\"is_causal\":false},"
+                         "\"inbound_nodes\":[{\"args\":[" TENSOR("q", 0) "," TENSOR(
+                             "q",
+                             0) "," TENSOR("q",
+                                           0) "],\"kwargs\":{\"mask\":" TENSOR("w",
+                                                                               0) ",\"bias\""
+                                                                                  ":" TENSOR("w",
+                                                                                             0) "}}"
+                                                                                                "]"
+                                                                                                "}",
+            REF("t", 0)));
+    const sn_conf_operation *conf = n->layers[2].conf;
+    const snug_argument *args = conf->call->args;
+    assert_int_equal(args[2].integer, 2);
+    assert_int_equal(args[3].integer, 3); /* bias */
+    assert_int_equal(args[4].integer, SN_OPERATION_MASK);
+    assert_int_equal(sn_network_type(n, 3)->dims[1], 3);
+    sn_network_destroy(n);
+}
+
 static void test_operations_take_arrays(void **state) {
     sn_network *n =
         load_graph(state, GRAPH(INPUT LAYER("TFOpLambda", "t", ",\"function\":\"math.multiply\"",
@@ -394,6 +424,7 @@ static const struct CMUnitTest tests[] = {
     engine_test(test_keyword_tensors_keep_their_role),
     engine_test(test_tf_keras_2_operations_are_known),
     engine_test(test_matmul_reads_its_second_operand_transposed),
+    engine_test(test_operations_take_tensors_behind_a_mask),
     engine_test(test_operations_take_arrays),
     engine_test(test_open_axes_take_the_shape_that_is_given),
     cmocka_unit_test(test_refuses_models_that_multiply),
