@@ -15,6 +15,43 @@
 extern "C" {
 #endif
 
+/* --- what there is ------------------------------------------------------------------------------
+ */
+/* What a class is to who calls its layers. */
+typedef enum {
+    SNUG_LAYER_PLAIN = 0,
+    SNUG_LAYER_PICTURE = 1,   /* takes one picture as well as a batch of them */
+    SNUG_LAYER_DRAWS = 2,     /* has a seed among its variables, in Keras */
+    SNUG_LAYER_AT_ONCE = 4,   /* has nothing to build: it is built when it is made */
+    SNUG_LAYER_RECURRENT = 8, /* runs a cell of its own over the steps */
+    SNUG_LAYER_INDICES = 16,  /* reads whole numbers */
+    SNUG_LAYER_PENALTY = 32,  /* adds to the loss without being asked to */
+    SNUG_LAYER_EXTENTS = 64,  /* its output's type needs every extent but the batch's */
+    SNUG_LAYER_INSIDE = 128   /* of networks in keras.applications; keras.layers lacks it */
+} snug_layer_trait;
+
+typedef struct {
+    const char *name;      /* Keras' class */
+    const char *arguments; /* as Python writes them, with defaults; NULL: only files name it */
+    const char *about;     /* a sentence, without its full stop */
+    unsigned traits;       /* a set of snug_layer_trait */
+    int drops_masks;       /* whoever comes behind sees no mask of its inputs */
+} snug_layer_row;
+
+/* A key of a class' configuration. */
+typedef struct {
+    const char *key;
+    int numbers;      /* so many, one for each axis or side; 0: it is no such list */
+    const char *text; /* the default; NULL: it is a number or a layer */
+    double number;    /* the default; NaN: none, or it depends on the layer */
+} snug_layer_setting;
+
+/* 0: there is none of this number. */
+SNUG_API int snug_layer_row_at(int row, snug_layer_row *out);
+SNUG_API int snug_layer_setting_at(int row, int setting, snug_layer_setting *out);
+
+/* --- layers -------------------------------------------------------------------------------------
+ */
 typedef struct snug_layer snug_layer;
 
 /* Keras' class and the configuration as get_config() gives it, in JSON; what is left out has its

@@ -1,6 +1,7 @@
 """Functions of the data table (files, texts, pictures) as Python functions: on values they work at once, on Slots they are
 written down."""
 from snug import _C, _capture
+from snug._given import takes
 from snug._types import Peek, as_dtype
 
 _made = {}
@@ -32,6 +33,17 @@ def _parameters(signature):
         name, rest = word.split(":", 1)
         found.append((name, rest[0], len(rest) == 1))
     return found
+
+
+def _arguments(signature):
+    """The same as Python writes it."""
+    words = []
+    for word in signature.split():
+        name, rest = word.split(":", 1)
+        default = rest[2:]
+        plain = default in ("None", "True", "False") or default[:1].isdigit() or default[:1] in ("-", "[", "(")
+        words.append(name if len(rest) == 1 else f"{name}={default if plain else repr(default)}")
+    return ", ".join(words)
 
 
 def _ints(value):
@@ -97,5 +109,5 @@ def _make(word, name, signature, about):
         made = run(name, attributes, inputs)
         return made[0] if len(made) == 1 else made or None
     call.__name__ = call.__qualname__ = called
-    call.__doc__ = about
+    call.__doc__, call.__wrapped__ = about + ".", takes(_arguments(signature))
     return call

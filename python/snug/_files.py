@@ -5,8 +5,30 @@ import math
 import os
 import shutil
 
-exists, isdir, remove, rename = os.path.exists, os.path.isdir, os.remove, os.rename
-listdir, join = os.listdir, os.path.join
+exists = os.path.exists
+
+
+def isdir(path):
+    return os.path.isdir(path)
+
+
+def join(path, *paths):
+    return os.path.join(path, *paths)
+
+
+def listdir(path):
+    return os.listdir(path)
+
+
+def remove(path):
+    os.remove(path)
+
+
+def rename(src, dst, overwrite=False):
+    if not overwrite and os.path.exists(dst):
+        from snug.errors import AlreadyExistsError
+        raise AlreadyExistsError(None, None, f"file already exists: '{dst}'; give overwrite=True to put another in its place")
+    os.replace(src, dst)
 
 
 @_contextlib.contextmanager

@@ -39,3 +39,9 @@ def as_array(made, dtype, copy):
     if copy is False:
         raise ValueError("Unable to avoid copy while creating an array as requested: its values lie elsewhere, or in another form")
     return made if dtype is None else made.astype(dtype)
+
+
+def takes(text):
+    """A function of these arguments, as Python writes them; the text is Snug's own. As `__wrapped__` of one that takes *args it is what
+    help() and inspect.signature() show."""
+    return eval(f"lambda {text}: None", {})

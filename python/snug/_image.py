@@ -56,7 +56,7 @@ def _colours(name):
             return _row(name)(image, *args, **kwargs)
         return tf.image.convert_image_dtype(_row(name)(tf.image.convert_image_dtype(image, tf.float32), *args, **kwargs), kind,
                                             saturate=True)
-    change.__name__ = name.rsplit(".", 1)[-1]
+    change.__name__, change.__doc__, change.__wrapped__ = name.rsplit(".", 1)[-1], _row(name).__doc__, _row(name)
     return change
 
 

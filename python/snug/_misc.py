@@ -482,7 +482,7 @@ def assert_rank_at_least(x, rank, message=None, name=None):
         raise ValueError(f"{message or ''} Tensor must have rank at least {int(rank)}. Received rank {n}".strip())
 
 
-def assert_scalar(tensor, name=None, message=None):
+def assert_scalar(tensor, message=None, name=None):
     assert_rank(tensor, 0, message)
 
 

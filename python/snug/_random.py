@@ -27,7 +27,7 @@ class Generator:
     """Numbers that follow from a seed of its own: the stateless draws with a counter. In a trace, which must give others at each call
     and is only recorded once, they are the recorder's."""
 
-    def __init__(self, state=None, alg=None, copy_from=None):
+    def __init__(self, copy_from=None, state=None, alg=None):
         _philox(alg)
         self._seed = int(copy_from._seed if copy_from is not None else 0 if state is None else state[0])
         self._count = copy_from._count if copy_from is not None else 0

@@ -375,5 +375,5 @@ def ngrams(data, ngram_width, separator=" ", pad_values=None, padding_width=None
     return StringTensor(out.reshape(*rows.shape[:-1], -1))
 
 
-def as_string(*args, **kwargs):
-    return tf.strings.as_string(*args, **kwargs)
+def as_string(input, precision=-1, scientific=False, shortest=False, width=-1, fill="", name=None):
+    return tf.strings.as_string(input, precision, scientific, shortest, width, fill, name)

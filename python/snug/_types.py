@@ -115,8 +115,9 @@ _WORDS = {"half": "float16", "float": "float32", "double": "float64", "str": "st
 _CLASSES = {float: "float32", int: "int32", bool: "bool", str: "string", bytes: "string"}
 
 
-def as_dtype(value):
+def as_dtype(type_value):
     """The DType that a name, a NumPy dtype, a Python class or a number of TensorFlow's enumeration means."""
+    value = type_value
     if isinstance(value, DType):
         return value
     found = None

@@ -6,6 +6,7 @@
 
 #include <ctype.h>
 #include <math.h>
+#include <snug/layer.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -25,7 +26,7 @@
 #define LAYER(key)                        FIELD(key, SN_CONF_LAYER, 0, 0, NULL)
 #define LAYERS(key)                       FIELD(key, SN_CONF_LAYERS, 0, 0, NULL)
 #define CALL(key)                         FIELD(key, SN_CONF_CALL, 0, 0, NULL)
-#define SNUG_LAYER(name, snake, inputs, mask, list)                                                \
+#define SNUG_LAYER(name, snake, inputs, mask, traits, arguments, about, list)                      \
     void sn_layer_build_##snake(sn_layer_call *c);                                                 \
     static const sn_conf_field *fields_##snake(void) {                                             \
         typedef sn_conf_##snake conf;                                                              \
@@ -59,9 +60,12 @@
 #define ONE                 1, 1
 #define TWO                 2, 2
 #define SOME                1, SN_MAX_IN
-#define SNUG_LAYER(name, snake, inputs, mask, list)                                                \
+#define SNUG_LAYER(name, snake, inputs, mask, traits, arguments, about, list)                      \
     {#name,                                                                                        \
      #snake,                                                                                       \
+     traits,                                                                                       \
+     arguments,                                                                                    \
+     about,                                                                                        \
      inputs,                                                                                       \
      SN_MASK_##mask,                                                                               \
      sizeof(sn_conf_##snake),                                                                      \

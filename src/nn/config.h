@@ -50,7 +50,7 @@ typedef struct {
         int64_t n;                                                                                 \
         double v[most];                                                                            \
     } key;
-#define SNUG_LAYER(name, snake, inputs, mask, fields)                                              \
+#define SNUG_LAYER(name, snake, inputs, mask, traits, arguments, about, fields)                    \
     typedef struct {                                                                               \
         fields                                                                                     \
     } sn_conf_##snake;
@@ -102,7 +102,9 @@ typedef enum {
 typedef struct sn_layer_call sn_layer_call; /* layer_call.h */
 typedef struct {
     const char *class_name, *snake;
-    int min_in, max_in; /* how many tensors it is applied to */
+    unsigned traits;               /* a set of snug_layer_trait */
+    const char *arguments, *about; /* as snug_layer_row has them */
+    int min_in, max_in;            /* how many tensors it is applied to */
     sn_mask_rule mask;
     size_t conf_bytes;
     int n_fields;
@@ -113,7 +115,7 @@ typedef struct {
 extern const sn_layer_class sn_layer_classes[];
 /* Rows of layers.def: SN_LAYER_Dense is the place of Dense in sn_layer_classes. */
 typedef enum {
-#define SNUG_LAYER(name, snake, inputs, mask, list) SN_LAYER_##name,
+#define SNUG_LAYER(name, snake, inputs, mask, traits, arguments, about, list) SN_LAYER_##name,
 #include "nn/layers.def"
 #undef SNUG_LAYER
 } sn_layer_kind;

@@ -607,11 +607,11 @@ static PyObject *make_complex(PyObject *value, PyObject *dtype, PyObject *shape)
 
 static PyObject *convert_to_tensor(PyObject *self, PyObject *args, PyObject *keywords) {
     (void)self;
-    static char *names[] = {"value",           "dtype",      "name", "as_ref",
-                            "preferred_dtype", "dtype_hint", NULL};
+    static char *names[] = {"value",  "dtype",           "dtype_hint", "name",
+                            "as_ref", "preferred_dtype", NULL};
     PyObject *value, *dtype = NULL, *ignored = NULL, *hint = NULL;
-    if (!PyArg_ParseTupleAndKeywords(args, keywords, "O|OOOOO", names, &value, &dtype, &ignored,
-                                     &ignored, &hint, &hint))
+    if (!PyArg_ParseTupleAndKeywords(args, keywords, "O|OOOOO", names, &value, &dtype, &hint,
+                                     &ignored, &ignored, &hint))
         return NULL;
     int d, h;
     if (is_text(value) && may_be_text(dtype))
@@ -737,9 +737,11 @@ static PyObject *is_tensor(PyObject *self, PyObject *o) {
 PyMethodDef py_convert_methods[] = {
     {"adopt", adopt, METH_O, "The array as a tensor, without a copy: it is given away."},
     {"convert_to_tensor", (PyCFunction)(void (*)(void))convert_to_tensor,
-     METH_VARARGS | METH_KEYWORDS, "convert_to_tensor(value, dtype=None): the value as a tensor."},
+     METH_VARARGS | METH_KEYWORDS,
+     "convert_to_tensor(value, dtype=None, dtype_hint=None, name=None)\n--\n\n"
+     "The value as a tensor."},
     {"constant", (PyCFunction)(void (*)(void))constant, METH_VARARGS | METH_KEYWORDS,
-     "constant(value, dtype=None, shape=None): a tensor of numbers."},
+     "constant(value, dtype=None, shape=None, name='Const')\n--\n\nA tensor of numbers."},
     {"full", full, METH_VARARGS, "full(shape, value, dtype): without bytes until needed."},
     {"random", random_tensor, METH_VARARGS, "random(kind, shape, a, b, dtype)"},
     {"is_tensor", is_tensor, METH_O, "Whether it is a Tensor or a Variable."},

@@ -6,6 +6,7 @@
  * have; arrays and lists with arrays in them become tensors here. */
 #include "py.h"
 
+#include <stdio.h>
 #include <string.h>
 
 enum { MAX_ARGS = 24, MAX_OUT = 256 };
@@ -554,6 +555,7 @@ static void free_bound(PyObject *o) {
     for (int i = 0; i < f->n; i++)
         Py_XDECREF(f->of[i].name);
     PyMem_Free((void *)(uintptr_t)f->method.ml_name);
+    PyMem_Free((void *)(uintptr_t)f->method.ml_doc);
     PyObject_Free(o);
     Py_DECREF(type);
 }
@@ -586,6 +588,38 @@ static int parse(bound *f, const char *text) {
     return PyErr_Occurred() ? -1 : 0;
 }
 
+/* Texts and dtypes stand in a signature without the marks that Python wants around them. */
+static int needs_no_marks(const char *value, size_t n) {
+    static const char *const words[] = {"None", "True", "False"};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (strlen(words[i]) == n && strncmp(words[i], value, n) == 0)
+            return 1;
+    return n > 0 && strchr("0123456789-+.[(", value[0]) != NULL;
+}
+
+/* "name(a, b=None, *rest)", blank, about: what the interpreter takes the arguments from that
+ * help() and inspect.signature() show. To be freed. */
+static char *describe(const char *called, const snug_function_info *f) {
+    const size_t room = strlen(called) + 3 * strlen(f->signature) + strlen(f->about) + 16;
+    char *const text = PyMem_Malloc(room), *to = text;
+    if (!text)
+        return NULL;
+    to += snprintf(to, room, "%s(", called);
+    for (const char *at = f->signature; *at;) {
+        const size_t length = strcspn(at, " "), colon = strcspn(at, ":");
+        const char *const value = at + colon + 3;
+        const int given = colon + 2 < length; /* a default, which may be no letters */
+        const size_t n = given ? length - colon - 3 : 0;
+        const char *const mark = given && !needs_no_marks(value, n) ? "'" : "";
+        to += snprintf(to, room - (size_t)(to - text), "%s%.*s%s%s%.*s%s",
+                       at == f->signature ? "" : ", ", (int)colon, at, given ? "=" : "", mark,
+                       (int)n, value, mark);
+        at += length + strspn(at + length, " ");
+    }
+    snprintf(to, room - (size_t)(to - text), ")\n--\n\n%s.", f->about);
+    return text;
+}
+
 static char *copy_text(const char *text) {
     char *copy = PyMem_Malloc(strlen(text) + 1);
     return copy ? strcpy(copy, text) : NULL;
@@ -611,13 +645,15 @@ static PyObject *make(PyObject *self, PyObject *args) {
     f->rest = -1;
     f->to_list = to_list;
     f->draws = strstr(name, "random") && !strstr(name, "stateless");
-    f->method = (PyMethodDef){copy_text(called ? called
-                                        : dot  ? dot + 1
-                                               : name),
-                              (PyCFunction)(void (*)(void))call_row, METH_FASTCALL | METH_KEYWORDS,
-                              snug_function_at(row)->about};
+    f->method =
+        (PyMethodDef){copy_text(called ? called
+                                : dot  ? dot + 1
+                                       : name),
+                      (PyCFunction)(void (*)(void))call_row, METH_FASTCALL | METH_KEYWORDS, NULL};
+    f->method.ml_doc =
+        f->method.ml_name ? describe(f->method.ml_name, snug_function_at(row)) : NULL;
     PyObject *callable = NULL;
-    if (f->method.ml_name && parse(f, snug_function_at(row)->signature) == 0)
+    if (f->method.ml_doc && parse(f, snug_function_at(row)->signature) == 0)
         callable = PyCFunction_NewEx(&f->method, (PyObject *)f, self);
     Py_DECREF(f);
     return callable;

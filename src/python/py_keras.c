@@ -290,7 +290,71 @@ static PyObject *loss(PyObject *module, PyObject *args) {
     return result;
 }
 
+/* --- rows of layers --------------------------------------------------------------------------- */
+static PyObject *of_setting(const snug_layer_setting *s) {
+    if (s->text)
+        return Py_BuildValue("(is)", s->numbers, s->text);
+    return s->number == s->number ? Py_BuildValue("(id)", s->numbers, s->number)
+                                  : Py_BuildValue("(iO)", s->numbers, Py_None);
+}
+
+/* {key: (how many numbers, default)} */
+static PyObject *settings_of(int row) {
+    PyObject *all = PyDict_New();
+    snug_layer_setting s;
+    for (int i = 0; all && snug_layer_setting_at(row, i, &s); i++) {
+        PyObject *one = of_setting(&s);
+        if (!one || PyDict_SetItemString(all, s.key, one) < 0)
+            Py_CLEAR(all);
+        Py_XDECREF(one);
+    }
+    return all;
+}
+
+static PyObject *flag(const snug_layer_row *r, snug_layer_trait trait) {
+    return r->traits & (unsigned)trait ? Py_True : Py_False;
+}
+
+/* layer_row("Dense"): a dict; None where there is no such class for Python. */
+static PyObject *layer_row(PyObject *module, PyObject *args) {
+    (void)module;
+    const char *name;
+    snug_layer_row r = {.name = ""};
+    int row = 0;
+    if (!PyArg_ParseTuple(args, "s", &name))
+        return NULL;
+    while (snug_layer_row_at(row, &r) && strcmp(r.name, name) != 0)
+        row++;
+    if (!snug_layer_row_at(row, &r) || !r.arguments)
+        Py_RETURN_NONE;
+    return Py_BuildValue(
+        "{s:s,s:s,s:s,s:N,s:N,s:O,s:O,s:O,s:O,s:O,s:O,s:O}", "name", r.name, "arguments",
+        r.arguments, "about", r.about, "settings", settings_of(row), "drops_masks",
+        PyBool_FromLong(r.drops_masks), "picture", flag(&r, SNUG_LAYER_PICTURE), "draws",
+        flag(&r, SNUG_LAYER_DRAWS), "at_once", flag(&r, SNUG_LAYER_AT_ONCE), "recurrent",
+        flag(&r, SNUG_LAYER_RECURRENT), "indices", flag(&r, SNUG_LAYER_INDICES), "penalty",
+        flag(&r, SNUG_LAYER_PENALTY), "extents", flag(&r, SNUG_LAYER_EXTENTS));
+}
+
+/* layer_names(): classes of keras.layers. */
+static PyObject *layer_names(PyObject *module, PyObject *none) {
+    (void)module, (void)none;
+    PyObject *all = PyList_New(0);
+    snug_layer_row r;
+    for (int i = 0; all && snug_layer_row_at(i, &r); i++) {
+        if (!r.arguments || (r.traits & SNUG_LAYER_INSIDE))
+            continue;
+        PyObject *name = PyUnicode_FromString(r.name);
+        if (!name || PyList_Append(all, name) < 0)
+            Py_CLEAR(all);
+        Py_XDECREF(name);
+    }
+    return all;
+}
+
 static PyMethodDef functions[] = {
+    {"layer_row", layer_row, METH_VARARGS, "layer_row(name): the row of layers.def."},
+    {"layer_names", layer_names, METH_NOARGS, "Classes of layers.def that Python has."},
     {"loss", loss, METH_VARARGS, "loss(text, y_true, y_pred, weight, reduced)"},
     {"set_variable_class", set_variable_class, METH_O, "Variables of layers are of this class."},
     {NULL, NULL, 0, NULL},

@@ -121,6 +121,7 @@ class _Ranged(_Random):
 
 
 class RandomGrayscale(_Random):
+    _takes_picture = True
     _settings = ("factor", "seed")
 
     def __init__(self, factor=0.5, seed=None, **kwargs):

@@ -56,15 +56,14 @@ def _random_crop(layer, x, training):
 
 def _repeated(layer, x, training):
     """A layer of the engine's that has no weights: each worker makes one like it. Those of pictures take one as well as a batch."""
-    from snug.keras.layers import _OF_PICTURES
     name, config = layer._engine_words()
-    single = name in _OF_PICTURES and x.shape.rank == 3
-    if name in _OF_PICTURES and x.shape.rank is None:
+    single = layer._takes_picture and x.shape.rank == 3
+    if layer._takes_picture and x.shape.rank is None:
         raise Peek
     capture = _capture.active()
     times = capture.layers.get(id(layer), 0)
     capture.layers[id(layer)] = times + 1
-    trains = name.startswith("Random") if training is None else bool(training)
+    trains = (layer._row["picture"] and layer._row["draws"]) if training is None else bool(training)
     y = capture.layer(name, config, trains, times, tf.expand_dims(x, 0) if single else x)
     return tf.squeeze(y, 0) if single else y
 

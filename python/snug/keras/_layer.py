@@ -16,10 +16,6 @@ from snug.keras._variable import KerasVariable
 _here = threading.local()     # training: of the call around this one; path: names of layers around, the innermost is `inside`
 
 
-_BUILT_AT_ONCE = ("Pool", "Dropout", "GaussianNoise", "Activation", "Reshape", "ELU", "LeakyReLU", "Softmax", "Identity", "Masking",
-                  "UnitNormalization", "ActivityRegularization")
-
-
 class InputSpec:
     def __init__(self, dtype=None, shape=None, ndim=None, max_ndim=None, min_ndim=None, axes=None, allow_last_axis_squeeze=False,
                  name=None, optional=False):
@@ -568,8 +564,7 @@ class Layer:
     @property
     def seems_built(self):
         """What Keras shows: a layer that has nothing to build is built from the start."""
-        name = type(self).__name__
-        return self.built or any(word in name for word in _BUILT_AT_ONCE if type(self).__module__.startswith("snug."))
+        return self.built or getattr(self, "_seems_built", False)
 
     def __repr__(self):
         return f"<{type(self).__name__} name={self.name}, built={self.seems_built}>"

@@ -446,7 +446,7 @@ class Sequential(Model):
             raise ValueError(f"All layers added to a Sequential model should have unique names. Name '{layer.name}' is already the name"
                              f" of a layer in this model. Update the `name` argument to pass a unique name.")
         if not self._stack and layer._batch_input_shape is not None and not isinstance(layer, kl.InputLayer):
-            dtype = "int32" if type(layer).__name__ == "Embedding" else None
+            dtype = "int32" if getattr(layer, "_reads_indices", False) else None
             self._stack.append(kl.InputLayer(batch_shape=layer._batch_input_shape, dtype=dtype))
         self._stack.append(layer)
         if not isinstance(layer, kl.InputLayer):
@@ -493,7 +493,7 @@ class Sequential(Model):
         if self._functional is None and input_shape is not None and self._stack:
             if isinstance(self._stack[0], kl.InputLayer):
                 return self._try_build()
-            dtype = "int32" if type(self._stack[0]).__name__ == "Embedding" else None
+            dtype = "int32" if getattr(self._stack[0], "_reads_indices", False) else None
             x = kl.Input(batch_shape=tuple(input_shape), dtype=dtype)
             self.__dict__["_deferred"] = True
             self._connect(x, self._stack)
@@ -560,10 +560,10 @@ class Sequential(Model):
         return cls.from_config(config, custom_objects)
 
 
-def model_from_json(text, custom_objects=None):
+def model_from_json(json_string, custom_objects=None):
     from snug._files import damaged, parse_json
     with damaged("the JSON text"):
-        return model_from_config(parse_json(text), custom_objects)
+        return model_from_config(parse_json(json_string), custom_objects)
 
 
 def model_from_config(config, custom_objects=None):

@@ -5,6 +5,7 @@ from snug.keras._layer import Layer
 
 
 class Normalization(Layer):
+    """(x - mean) / sqrt(variance), with numbers that are given or that adapt() finds."""
     _keras_module = "keras.layers"
 
     def __init__(self, axis=-1, mean=None, variance=None, invert=False, **kwargs):

@@ -15,7 +15,7 @@ def _batched(function):
         if len(images.shape) == 3:
             return tf.squeeze(function(tf.expand_dims(images, 0), *args, **kwargs), 0)
         return function(images, *args, **kwargs)
-    call.__name__ = function.__name__
+    call.__name__, call.__doc__, call.__wrapped__ = function.__name__, function.__doc__, function
     return call
 
 

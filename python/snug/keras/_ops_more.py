@@ -535,13 +535,13 @@ def jvp(fun, primals, tangents, has_aux=False):
     return (value, found.jvp(value), made[1]) if has_aux else (value, found.jvp(value))
 
 
-def _linalg(name):
-    def function(*args, **kwargs):
-        return getattr(tf.linalg, name)(*args, **kwargs)
-    function.__name__ = name
-    return function
+def matrix_rank(x, tol=None):
+    return tf.linalg.matrix_rank(x, tol)
 
 
-matrix_rank, pinv = _linalg("matrix_rank"), _linalg("pinv")
+def pinv(x, rcond=None):
+    return tf.linalg.pinv(x, rcond)
+
+
 NAMES = [name for name, value in list(globals().items()) if callable(value) and not name.startswith("_") and getattr(
     value, "__module__", "") == __name__]

@@ -2,25 +2,47 @@
 
 A configuration may come from a file that somebody else wrote. What it names is looked for among registered objects, custom_objects and Keras'
 own names alone; an attribute of a module is never taken because a file names it, and code in a file runs only where the caller trusts it."""
-import ast
 import contextlib
 import contextvars
+import functools
 import importlib
 import sys
 
-from snug._given import default_only, refuse
+from snug._given import default_only, refuse, takes
 from snug import _C
 
 _registered = {}
 
 
+@functools.lru_cache(None)
 def parse_signature(text):
-    """[(name, default or REQUIRED)] of a row of _signatures."""
-    out = []
-    for part in text.split("|") if text else []:
-        name, given, default = part.partition("=")
-        out.append((name, ast.literal_eval(default) if given else REQUIRED))
-    return out
+    """[(name, default or REQUIRED)] of arguments as Python writes them."""
+    made = takes(text)
+    names, defaults = made.__code__.co_varnames[:made.__code__.co_argcount], made.__defaults__ or ()
+    n = len(names) - len(defaults)
+    return [(name, REQUIRED) for name in names[:n]] + list(zip(names[n:], defaults))
+
+
+_TAKES_ALL = 4      # inspect.CO_VARARGS
+
+
+class Shown:
+    """`__signature__` of a family of classes whose __init__ takes *args: the arguments of the class and, behind them, those of all. Where a
+    class has an __init__ of its own that takes no *args it says so itself."""
+
+    def __init__(self, text, beside="", name=None):
+        self.text, self.beside, self.name = text, beside, name
+
+    def __get__(self, obj, cls):
+        made = next(c for c in cls.__mro__ if "__init__" in c.__dict__)
+        if obj is not None or not made.__module__.startswith("snug.") or not made.__init__.__code__.co_flags & _TAKES_ALL:
+            raise AttributeError("__signature__")
+        text = self.text(cls)
+        if text is None:
+            raise AttributeError("__signature__")
+        import inspect
+        beside = self.beside if self.name is None else f"name={self.name(cls)!r}{self.beside}"
+        return inspect.signature(takes(", ".join(filter(None, (text, beside)))))
 
 
 class _Required:

@@ -27,6 +27,18 @@ def softmax(x, axis=-1):
     return tf.nn.softmax(x, axis=axis)
 
 
+def log_softmax(x, axis=-1):
+    return tf.nn.log_softmax(x, axis=axis)
+
+
+def elu(x, alpha=1.0):
+    return tf.nn.elu(x) if alpha == 1.0 else tf.where(x > 0, x, alpha * tf.math.expm1(tf.minimum(x, 0.0)))
+
+
+def leaky_relu(x, negative_slope=0.2):
+    return tf.nn.leaky_relu(x, alpha=negative_slope)
+
+
 def hard_sigmoid(x):
     return tf.nn.relu6(x + 3.0) / 6.0
 

@@ -29,8 +29,8 @@ def image_data_format():
     return _state["format"]
 
 
-def set_image_data_format(value):
-    _state["format"] = value
+def set_image_data_format(data_format):
+    _state["format"] = data_format
 
 
 def backend():

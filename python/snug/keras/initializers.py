@@ -4,7 +4,7 @@ import math
 from snug import _C
 from snug._lazy import tf
 from snug._types import as_dtype
-from snug.keras import _serial, _signatures
+from snug.keras import _serial
 from snug.keras._names import snake
 
 _ALIASES = {"normal": "RandomNormal", "uniform": "RandomUniform", "zero": "Zeros", "one": "Ones", "random_normal": "RandomNormal",
@@ -41,12 +41,12 @@ def _fans(shape, input_axes=None, output_axes=None):
 
 class _Known(Initializer):
     _signature = ""
+    __signature__ = _serial.Shown(lambda cls: cls._signature)
 
     def __init__(self, *args, **kwargs):
         cls = next(c for c in type(self).__mro__ if "_signature" in c.__dict__)
-        if isinstance(cls._signature, str):
-            cls._signature = _serial.parse_signature(cls._signature)
-        self._values = _serial.bind_all(type(self).__name__, cls._signature, args, kwargs)
+        signature = _serial.parse_signature(cls._signature)
+        self._values = _serial.bind_all(type(self).__name__, signature, args, kwargs)
         self.__dict__.update(self._values)
 
     def get_config(self):
@@ -95,7 +95,7 @@ class Ones(_Known):
 
 
 class Constant(_Known):
-    _signature = _signatures.INITIALIZERS["Constant"]
+    _signature = "value=0.0"
 
     def _tensor(self, shape, dtype):
         if hasattr(self.value, "__len__") or _C.is_tensor(self.value):
@@ -104,28 +104,28 @@ class Constant(_Known):
 
 
 class RandomNormal(_Known):
-    _signature = _signatures.INITIALIZERS["RandomNormal"]
+    _signature = "mean=0.0, stddev=0.05, seed=None"
 
     def _tensor(self, shape, dtype):
         return self._draw("normal", shape, dtype, self.mean, self.stddev)
 
 
 class TruncatedNormal(_Known):
-    _signature = _signatures.INITIALIZERS["TruncatedNormal"]
+    _signature = "mean=0.0, stddev=0.05, seed=None"
 
     def _tensor(self, shape, dtype):
         return self._draw("truncated", shape, dtype, self.mean, self.stddev)
 
 
 class RandomUniform(_Known):
-    _signature = _signatures.INITIALIZERS["RandomUniform"]
+    _signature = "minval=-0.05, maxval=0.05, seed=None"
 
     def _tensor(self, shape, dtype):
         return self._draw("uniform", shape, dtype, self.minval, self.maxval)
 
 
 class VarianceScaling(_Known):
-    _signature = _signatures.INITIALIZERS["VarianceScaling"]
+    _signature = "scale=1.0, mode='fan_in', distribution='truncated_normal', seed=None, input_axes=None, output_axes=None"
 
     def _tensor(self, shape, dtype):
         axes = [self._values.get(key) for key in ("input_axes", "output_axes")]
@@ -163,7 +163,7 @@ class Identity(_Known):
 
 
 class Orthogonal(_Known):
-    _signature = "gain=1.0|seed=None"
+    _signature = "gain=1.0, seed=None"
 
     def _tensor(self, shape, dtype):
         import json

@@ -1,6 +1,7 @@
 """keras.layers: one class per layer of the engine, with Keras' arguments; and those that are Python's: Lambda, wrappers of
 custom layers, Input."""
 import collections
+import functools
 import importlib
 import json
 import warnings
@@ -25,21 +26,18 @@ _PER_AXIS = ("kernel_size", "strides", "dilation_rate", "pool_size", "size", "ou
 _BOTH_ENDS = ("padding", "cropping")
 
 
-def _spell_out(name, values):
-    """Numbers that stand for one per axis become tuples, as Keras' layers hold them."""
+def _spell_out(settings, values):
+    """Numbers that stand for one per axis, or for one per side, become tuples, as Keras' layers hold them."""
     if "data_format" in values and values["data_format"] is None:
         values["data_format"] = backend.image_data_format()
-    rank = next((i for i in (1, 2, 3) if f"{i}D" in name), 0)
-    if not rank:
-        return
     for key in _PER_AXIS:
-        if isinstance(values.get(key), int) and not (key == "size" and rank == 1):
-            values[key] = (values[key],) * rank
+        if isinstance(values.get(key), int) and not (key == "size" and settings[key][0] == 1):
+            values[key] = (values[key],) * settings[key][0]
     for key in _BOTH_ENDS:
-        value = values.get(key)
+        value, sides = values.get(key), settings[key][0] if key in settings else 0
         if isinstance(value, int):
-            value = values[key] = (value,) * max(rank, 2)
-        if isinstance(value, (list, tuple)) and rank > 1:
+            value = values[key] = (value,) * max(sides // 2, 2)
+        if isinstance(value, (list, tuple)) and sides > 2:
             values[key] = tuple((v, v) if isinstance(v, int) else tuple(v) for v in value)
     if "pool_size" in values and values["strides"] is None:
         values["strides"] = values["pool_size"]
@@ -84,37 +82,34 @@ def _is_of_engine(layer):
         not any(_of_python(k, v) for k, v in layer._values.items()) and all(_is_of_engine(inner) for inner in layer._layers)
 
 
-# Layers that take one picture as well as a batch of them.
-_OF_PICTURES = {"RandomBrightness", "RandomContrast", "RandomCrop", "RandomFlip", "RandomRotation", "RandomTranslation", "RandomZoom",
-                "CenterCrop", "Resizing", "RandomGrayscale"}
-
-
 def is_single_picture(stack, x):
     """One picture for layers of which some want a batch of them, where shapes are inferred: they are called one by one."""
-    return len(x.shape) == 3 and any(type(layer).__name__ in _OF_PICTURES for layer in stack)
-
-
-_NO_MASK = ("Conv", "Pool", "UpSampling", "Cropping", "Padding", "Reshape", "Permute", "Flatten", "RepeatVector")
+    return len(x.shape) == 3 and any(getattr(layer, "_takes_picture", False) for layer in stack)
 
 
 class _Built(Layer):
-    """A layer whose build function is the engine's; subclasses are made from the table of signatures."""
+    """A layer whose build function is the engine's; subclasses are made from the rows of its table."""
     _makes_masks = False        # its call does
-    _signature = None
+    _made_mask = None           # of those that make one by themselves: the symbolic one, of an input
+    _row = None
+    __signature__ = _serial.Shown(lambda cls: cls._row and cls._row["arguments"], "**kwargs")
+    _takes_picture = property(lambda self: self._row["picture"])
+    _reads_indices = property(lambda self: self._row["indices"])
+    _seems_built = property(lambda self: self._row["at_once"] and type(self).__module__.startswith("snug."))
+
+    def __init_subclass__(cls, **kwargs):
+        super().__init_subclass__(**kwargs)
+        if "_row" in cls.__dict__ and not cls.__doc__:
+            cls.__doc__ = cls._row["about"] + "."
 
     def __init__(self, *args, **kwargs):
         cls = _engine_class(type(self))
-        if cls.__name__ == "LeakyReLU" and "alpha" in kwargs:
-            kwargs["negative_slope"] = kwargs.pop("alpha")
-            warnings.warn("Argument `alpha` is deprecated. Use `negative_slope` instead.", stacklevel=2)
         _check_words(kwargs)
         values = _serial.bind(cls.__name__, cls._arguments(), args, kwargs)
         _check_values(values)
-        _spell_out(cls.__name__, values)
+        _spell_out(cls._row["settings"], values)
         regularizer = values.get("activity_regularizer", kwargs.pop("activity_regularizer", None))
         _take_beside(cls.__name__, values, kwargs)
-        if cls.__name__ == "Embedding" and kwargs.pop("input_length", None) is not None:
-            warnings.warn("Argument `input_length` is deprecated. Just remove it.", stacklevel=2)
         super().__init__(**kwargs)
         d = self.__dict__
         # No lists: who looks for weights looks there.
@@ -132,9 +127,7 @@ class _Built(Layer):
 
     @classmethod
     def _arguments(cls):
-        if isinstance(cls._signature, str):
-            cls._signature = _serial.parse_signature(cls._signature)
-        return cls._signature
+        return _serial.parse_signature(cls._row["arguments"])
 
     def __setattr__(self, name, value):
         if name == "activation" and value is None:
@@ -240,10 +233,12 @@ class _Built(Layer):
 
     def get_initial_state(self, batch_size=None):
         """Zeros, one for each state of a recurrent layer."""
-        kind = _engine_class(type(self)).__name__
-        if kind not in ("LSTM", "GRU", "SimpleRNN"):
-            raise AttributeError(f"'{kind}' object has no attribute 'get_initial_state'")
-        return [_tf.zeros((batch_size, self.units)) for _ in range(2 if kind == "LSTM" else 1)]
+        if not self._row["recurrent"]:
+            raise AttributeError(f"'{self._row['name']}' object has no attribute 'get_initial_state'")
+        return [_tf.zeros((batch_size, self.units)) for _ in range(self._cell_class()._n_states)]
+
+    def _cell_class(self):
+        return globals()[self._row["name"] + "Cell"]
 
     @property
     def trainable(self):
@@ -266,7 +261,7 @@ class _Built(Layer):
         self.__dict__["built"] = True
 
     def _input_dtype(self):
-        return _layer.as_dtype("int32") if type(self).__name__ == "Embedding" else self._dtype
+        return _layer.as_dtype("int32") if self._reads_indices else self._dtype
 
     def _build_for(self, args, kwargs):
         if type(self).build is not _Built.build and not self.built:
@@ -286,18 +281,12 @@ class _Built(Layer):
         return outputs
 
     def _mask_symbolic(self, args, outputs):
-        """Embedding and Masking make one; a layer that keeps the steps hands it on, unless it mixes them."""
-        kind, x = _engine_class(type(self)).__name__, args[0]
-        if kind == "Embedding" and self.mask_zero:
-            mask = KerasTensor(x.shape, "bool")
-        elif kind == "Masking":
-            mask = KerasTensor(x.shape[:-1], "bool")
-        else:
+        """A layer that keeps the steps hands the mask on, unless it mixes them."""
+        mask = self._made_mask(args[0]) if self._made_mask else None
+        if mask is None and not self._row["drops_masks"]:
             mask = next((t._keras_mask for t in _nest.flatten(list(args)) if getattr(t, "_keras_mask", None) is not None), None)
-            if mask is None or any(word in kind for word in _NO_MASK):
-                return
         first = _nest.flatten(outputs)[0]
-        if tuple(first.shape[:len(mask.shape)]) == tuple(mask.shape):
+        if mask is not None and tuple(first.shape[:len(mask.shape)]) == tuple(mask.shape):
             first._keras_mask = mask
 
     def _look(self):
@@ -307,8 +296,8 @@ class _Built(Layer):
         watched = any([k.endswith(("_regularizer", "_constraint")) for k, _ in told])
         custom = [k for k, v in told if _of_python(k, v)]
         own = "activation" in custom or "recurrent_activation" in custom
-        recurrent = own and _engine_class(type(self)).__name__ in ("LSTM", "GRU", "SimpleRNN")
-        adding = self._values.get("activity_regularizer") is not None or type(self).__name__ == "ActivityRegularization" or \
+        recurrent = own and self._row["recurrent"]
+        adding = self._values.get("activity_regularizer") is not None or self._row["penalty"] or \
             any([getattr(inner, "_is_adding", False) for inner in self._layers])
         self.__dict__.update(_is_stepped=recurrent, _is_bent=own and not recurrent, _is_watched=watched, _is_custom=bool(custom),
                              _is_adding=adding)
@@ -321,7 +310,7 @@ class _Built(Layer):
     def _stepped(self, tensors, mask, training):
         if not self.built:
             self.build(tuple(tensors[0].shape))
-        kind = globals()[_engine_class(type(self)).__name__ + "Cell"]
+        kind = self._cell_class()
         self.__dict__["cell"] = kind(**{k: self._values[k] for k, _ in kind._arguments() if k in self._values})
         self.cell.__dict__.update(_rnn=self, built=True)
         return RNN._step_all(self, tensors[0], tensors[1:] or None, mask, training)
@@ -331,7 +320,7 @@ class _Built(Layer):
     def _inferred(self, args, tensors):
         """What the engine says of the shapes; where extents are open that it cannot do without, or where Python has a part in the call,
         what two runs on stand-ins say."""
-        if type(self).call is not _Built.call or type(self).__name__ == "Flatten" and None in tensors[0].shape[1:]:
+        if type(self).call is not _Built.call or self._row["extents"] and None in tensors[0].shape[1:]:
             return _symbolic.infer(self._plain_call, args, {})
         try:
             with _value_errors:
@@ -355,7 +344,7 @@ class _Built(Layer):
         masks = masks if any(m is not None for m in masks) else None
         if not self.built:
             self.__dict__["_build_shape"] = _layer._built_for(args[0])
-        single = type(self).__name__ in _OF_PICTURES and len(tensors) == 1 and len(tensors[0].shape) == 3
+        single = self._takes_picture and len(tensors) == 1 and len(tensors[0].shape) == 3
         tensors = [_tf.expand_dims(t, 0) for t in tensors] if single else tensors
         with _value_errors:
             if not self._taken and (self._is_custom or self._values.get("weights") is not None):
@@ -376,13 +365,6 @@ class _Built(Layer):
 
     def compute_mask(self, inputs, previous_mask=None):
         """Of the two that make one; what others pass on is the engine's."""
-        kind = _engine_class(type(self)).__name__
-        if _symbolic.is_symbolic(inputs):
-            return None
-        if kind == "Embedding" and self.mask_zero:
-            return _tf.not_equal(_C.convert_to_tensor(inputs), 0)
-        if kind == "Masking":
-            return _tf.reduce_any(_tf.not_equal(_C.convert_to_tensor(inputs), self.mask_value), axis=-1)
         return None
 
     def compute_output_shape(self, input_shape):
@@ -403,7 +385,7 @@ class _Built(Layer):
         return Layer._counters(self) + [(-1 if made is None else made.draws(), take)]
 
     def _seeds(self):
-        if not any(word in type(self).__name__ for word in ("Dropout", "Noise", "Random")) or not self.built:
+        if not self._row["draws"] or not self.built:
             return []
         if "_seed_state" not in self.__dict__:
             self.__dict__["_seed_state"] = KerasVariable(_C.full((2,), 0, _layer.as_dtype("int64")), trainable=False,
@@ -437,10 +419,11 @@ def _take_beside(name, values, kwargs):
         kwargs.pop("implementation", None)
         if kwargs.pop("zero_output_for_mask", False):
             values["zero_output_for_mask"] = True
-    for word in ("lora_rank", "lora_alpha"):
-        refuse(name, word, kwargs.pop(word, None), None)
+    for word in _NOT_TAKEN:
+        refuse(name, word, values.pop(word, None), None)
 
 
+_NOT_TAKEN = ("lora_rank", "lora_alpha", "quantization_config", "flash_attention")
 _PADDINGS = ("valid", "same", "causal")
 
 
@@ -494,7 +477,7 @@ _value_errors = _ValueErrors()
 
 def _engine_class(cls):
     """The class whose name the engine knows: of a subclass, its built-in base."""
-    return next(c for c in cls.__mro__ if "_signature" in c.__dict__ and c is not _Built)
+    return next(c for c in cls.__mro__ if "_row" in c.__dict__ and c is not _Built)
 
 
 _CALL_WORDS = {"training", "mask", "initial_state", "query", "value", "key", "query_mask", "value_mask", "key_mask", "attention_mask",
@@ -523,9 +506,49 @@ def _arrange(args, kwargs):
     return tensors, roles, " ".join(words)
 
 
+class LeakyReLU(_Built):
+    _row = _C.layer_row("LeakyReLU")
+    _keras_module = "keras.layers"
+
+    def __init__(self, *args, **kwargs):
+        if "alpha" in kwargs:
+            kwargs["negative_slope"] = kwargs.pop("alpha")
+            warnings.warn("Argument `alpha` is deprecated. Use `negative_slope` instead.", stacklevel=2)
+        super().__init__(*args, **kwargs)
+
+
+class Embedding(_Built):
+    _row = _C.layer_row("Embedding")
+    _keras_module = "keras.layers"
+
+    def __init__(self, *args, **kwargs):
+        if kwargs.pop("input_length", None) is not None:
+            warnings.warn("Argument `input_length` is deprecated. Just remove it.", stacklevel=2)
+        super().__init__(*args, **kwargs)
+
+    def _made_mask(self, x):
+        return KerasTensor(x.shape, "bool") if self.mask_zero else None
+
+    def compute_mask(self, inputs, previous_mask=None):
+        return _tf.not_equal(_C.convert_to_tensor(inputs), 0) if self.mask_zero and not _symbolic.is_symbolic(inputs) else None
+
+
+class Masking(_Built):
+    _row = _C.layer_row("Masking")
+    _keras_module = "keras.layers"
+
+    def _made_mask(self, x):
+        return KerasTensor(x.shape[:-1], "bool")
+
+    def compute_mask(self, inputs, previous_mask=None):
+        if _symbolic.is_symbolic(inputs):
+            return None
+        return _tf.reduce_any(_tf.not_equal(_C.convert_to_tensor(inputs), self.mask_value), axis=-1)
+
+
 class RandomCrop(_Built):
     """Windows of pictures while training; else Keras 3.15 gives the pictures back as they are, whatever the shapes it told."""
-    _signature = _signatures.LAYERS["RandomCrop"]
+    _row = _C.layer_row("RandomCrop")
     _keras_module = "keras.layers"
     _default_training = True
 
@@ -535,7 +558,7 @@ class RandomCrop(_Built):
 
 class Discretization(_Built):
     """Bins with given boundaries, or with those of quantiles that adapt() finds within `epsilon`."""
-    _signature = _signatures.LAYERS["Discretization"]
+    _row = _C.layer_row("Discretization")
     _keras_module = "keras.layers"
 
     def adapt(self, data, steps=None):
@@ -580,7 +603,7 @@ def _keys_of(variable, kind):
 
 class TimeDistributed(_Built):
     """A layer of the engine runs in it; a model, or a layer written in Python, sees all steps as rows of one batch."""
-    _signature = _signatures.LAYERS["TimeDistributed"]
+    _row = _C.layer_row("TimeDistributed")
     _keras_module = "keras.layers"
 
     def call(self, inputs, training=None, mask=None):
@@ -612,7 +635,7 @@ class _Around(_Built):
 
 class Bidirectional(_Around):
     """Both directions run in the engine, unless the one back is a layer of its own, or a layer is written in Python."""
-    _signature = _signatures.LAYERS["Bidirectional"]
+    _row = _C.layer_row("Bidirectional")
     _keras_module = "keras.layers"
 
     def __init__(self, layer, merge_mode="concat", weights=None, backward_layer=None, **kwargs):
@@ -669,7 +692,7 @@ def _merged(mode, one, two):
 
 
 class MultiHeadAttention(_Built):
-    _signature = _signatures.LAYERS["MultiHeadAttention"]
+    _row = _C.layer_row("MultiHeadAttention")
 
     def call(self, query, value=None, key=None, query_mask=None, value_mask=None, key_mask=None, attention_mask=None,
              return_attention_scores=False, training=None, use_causal_mask=False):
@@ -686,11 +709,17 @@ class MultiHeadAttention(_Built):
 
 
 def _make(name):
-    cls = type(name, (_Built,), {"_signature": _signatures.LAYERS[name], "__module__": __name__, "_keras_module": "keras.layers",
-                                 "__doc__": f"Keras' {name}, built by the engine."})
-    if name in _OF_PICTURES and name.startswith("Random"):
+    row = _C.layer_row(name)
+    cls = type(name, (_Built,), {"_row": row, "__module__": __name__, "_keras_module": "keras.layers"})
+    if row["picture"] and row["draws"]:
         cls._default_training = True        # unless somebody says that nothing trains
     return cls
+
+
+@functools.cache
+def _names():
+    """Classes that are rows of the engine's table."""
+    return _C.layer_names()
 
 
 MultiHeadAttention._keras_module = "keras.layers"
@@ -698,7 +727,7 @@ MultiHeadAttention._keras_module = "keras.layers"
 
 def __getattr__(name):
     name_of = _signatures.LAYER_ALIASES.get(name, name)
-    if name_of in _signatures.LAYERS and name_of not in globals() and name_of != "Normalization":
+    if name_of in _names() and name_of not in globals() and name_of != "Normalization":
         globals()[name_of] = _make(name_of)
     if name_of in globals():
         globals()[name] = globals()[name_of]
@@ -714,7 +743,7 @@ def __getattr__(name):
         globals()[name] = getattr(home, name)
         return globals()[name]
     import difflib
-    near = difflib.get_close_matches(name, list(_signatures.LAYERS) + list(_signatures.LAYER_ALIASES) + _OWN, 1)
+    near = difflib.get_close_matches(name, _names() + list(_signatures.LAYER_ALIASES) + _OWN, 1)
     raise AttributeError(f"keras.layers.{name} is not in Snug" + (f"; the nearest is {near[0]}" if near else ""))
 
 
@@ -725,11 +754,12 @@ _OWN = ["TFSMLayer", "Lambda", "Layer", "InputLayer", "Input", "InputSpec", "Wra
 
 def __dir__():
     from snug.keras import _augment, _spectra
-    return sorted(list(_signatures.LAYERS) + list(_signatures.LAYER_ALIASES) + _OWN + _HASHED + _augment.NAMES + _spectra.NAMES)
+    return sorted(_names() + list(_signatures.LAYER_ALIASES) + _OWN + _HASHED + _augment.NAMES + _spectra.NAMES)
 
 
 # --- inputs ---------------------------------------------------------------------------------------------
 class InputLayer(Layer):
+    """The inputs of a model: their shape and dtype."""
     _keras_module = "keras.layers"
 
     @default_only("sparse ragged", "keras.Input")
@@ -811,7 +841,7 @@ class Lambda(Layer):
 
 class RNN(_Around):
     """Cells of the engine run in it; a cell written in Python is stepped here."""
-    _signature = _signatures.LAYERS["RNN"]
+    _row = _C.layer_row("RNN")
     _keras_module = "keras.layers"
 
     def __init__(self, cell, *args, **kwargs):
@@ -923,7 +953,7 @@ class _Cell(_Built):
 
 class StackedRNNCells(_Built):
     """Cells one upon the other; the engine runs them where all are its own."""
-    _signature = _signatures.LAYERS["StackedRNNCells"]
+    _row = _C.layer_row("StackedRNNCells")
     _keras_module = "keras.layers"
     state_size = property(lambda self: [c.state_size for c in self.cells])
     output_size = property(lambda self: self.cells[-1].output_size)
@@ -948,7 +978,7 @@ class StackedRNNCells(_Built):
 
 
 class SimpleRNNCell(_Cell):
-    _signature = _signatures.LAYERS["SimpleRNNCell"]
+    _row = _C.layer_row("SimpleRNNCell")
 
     def _step(self, x, states, kernel, recurrent, bias=None):
         z = x @ kernel + states[0] @ recurrent
@@ -956,7 +986,7 @@ class SimpleRNNCell(_Cell):
 
 
 class LSTMCell(_Cell):
-    _signature = _signatures.LAYERS["LSTMCell"]
+    _row = _C.layer_row("LSTMCell")
     _n_states = 2
 
     def _step(self, x, states, kernel, recurrent, bias=None):
@@ -968,7 +998,7 @@ class LSTMCell(_Cell):
 
 
 class GRUCell(_Cell):
-    _signature = _signatures.LAYERS["GRUCell"]
+    _row = _C.layer_row("GRUCell")
 
     def _step(self, x, states, kernel, recurrent, bias=None):
         gate, bend, h, u = self._activation("recurrent_activation"), self._activation("activation"), states[0], self.units

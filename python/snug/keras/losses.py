@@ -1,5 +1,6 @@
 """keras.losses: classes and functions over the engine's losses; custom ones are Python functions or subclasses."""
 from snug import _C
+from snug._given import takes
 from snug._lazy import tf
 from snug.keras import _serial, _signatures
 from snug.keras._names import snake
@@ -156,15 +157,19 @@ def _overlap(function, settings, y_true, y_pred):
 class _Built(Loss):
     """One of the engine's losses."""
     _signature = ""
+    __signature__ = _serial.Shown(lambda cls: cls._signature, ", dtype=None", lambda cls: cls._shown())
+
+    @classmethod
+    def _shown(cls):
+        return {"huber": "huber_loss"}.get(cls._function, cls._function)
 
     def __init__(self, *args, **kwargs):
         cls = next(c for c in type(self).__mro__ if "_signature" in c.__dict__)
-        if isinstance(cls._signature, str):
-            cls._signature = _serial.parse_signature(cls._signature)
+        signature = _serial.parse_signature(cls._signature)
         name, dtype = kwargs.pop("name", None), kwargs.pop("dtype", None)
-        values = _serial.bind_all(type(self).__name__, cls._signature, args, kwargs)
-        _serial.refuse_none(type(self).__name__, cls._signature, values)
-        super().__init__(name=name or {"huber": "huber_loss"}.get(cls._function, cls._function), reduction=values.pop("reduction", "sum_over_batch_size"), dtype=dtype)
+        values = _serial.bind_all(type(self).__name__, signature, args, kwargs)
+        _serial.refuse_none(type(self).__name__, signature, values)
+        super().__init__(name=name or cls._shown(), reduction=values.pop("reduction", "sum_over_batch_size"), dtype=dtype)
         self._settings = values
         self._engine_text = _text(cls._function, values)
         for key, value in values.items():
@@ -226,7 +231,8 @@ def _make_class(name):
 def _make_function(name):
     cls = __getattr__(_FUNCTIONS[name])
 
-    names = [key for key, _ in _serial.parse_signature(_signatures.LOSSES[_FUNCTIONS[name]]) if key != "reduction"]
+    settings_of = {key: default for key, default in _serial.parse_signature(_signatures.LOSSES[_FUNCTIONS[name]]) if key != "reduction"}
+    names = list(settings_of)
 
     def function(y_true, y_pred, *args, **settings):
         made = cls(reduction="none", **dict(zip(names, args)), **settings)
@@ -235,6 +241,7 @@ def _make_function(name):
             y_true = tf.cast(y_true, y_pred.dtype)
         return made.call(y_true, y_pred)
     function.__name__ = name
+    function.__wrapped__ = takes(", ".join(["y_true", "y_pred"] + [f"{key}={default!r}" for key, default in settings_of.items()]))
     return function
 
 

@@ -272,16 +272,16 @@ _ALONG = ("cosine_similarity", "categorical_crossentropy", "sparse_categorical_c
 
 class _Built(Metric):
     _signature = ""
+    __signature__ = _serial.Shown(lambda cls: cls._signature, ", dtype=None", lambda cls: None if cls.__name__ in _NUMBERED else snake(cls._shown))
 
     def __init__(self, *args, **kwargs):
         cls = next(c for c in type(self).__mro__ if "_signature" in c.__dict__)
-        if isinstance(cls._signature, str):
-            cls._signature = _serial.parse_signature(cls._signature)
+        signature = _serial.parse_signature(cls._signature)
         at = _NAME_AT.get(cls.__name__, len(args))
         named, args = dict(zip(("name", "dtype"), args[at:at + 2])), args[:at] + args[at + 2:]
         name, dtype = kwargs.pop("name", named.get("name")), kwargs.pop("dtype", named.get("dtype"))
-        values = _serial.bind_all(type(self).__name__, cls._signature, args, kwargs)
-        _serial.refuse_none(type(self).__name__, cls._signature, values)
+        values = _serial.bind_all(type(self).__name__, signature, args, kwargs)
+        _serial.refuse_none(type(self).__name__, signature, values)
         shown = snake(cls._shown)
         super().__init__(dtype=dtype, name=name or (auto_name(shown) if cls.__name__ in _NUMBERED else shown))
         self._settings = values
@@ -291,7 +291,7 @@ class _Built(Metric):
     def _engine_text(self, threshold):
         cls = next(c for c in type(self).__mro__ if "_signature" in c.__dict__)
         words = [] if threshold is None else [f"thresholds={threshold}"]
-        for (key, default), value in zip(cls._signature, self._settings.values()):
+        for (key, default), value in zip(_serial.parse_signature(cls._signature), self._settings.values()):
             if value is None or value == default or key == "thresholds" or key == "axis" and cls._engine in _ALONG:
                 continue
             if isinstance(value, (list, tuple)):
@@ -409,7 +409,7 @@ def concordance_correlation(y_true, y_pred, axis=-1):
 def __getattr__(name):
     from snug.keras import losses
     real = _ALIASES.get(name, name)
-    if name in ("mse", "mae", "mape", "msle", "MSE", "MAE", "MAPE", "MSLE", "kl_divergence"):
+    if name in ("mse", "mae", "mape", "msle", "MSE", "MAE", "MAPE", "MSLE", "kl_divergence", "log_cosh", "logcosh"):
         return getattr(losses, name)
     if name == "__all__":
         return [n for n in _signatures.METRICS if n[0] != "_"] + ["get", "serialize", "deserialize"]

@@ -1,4 +1,5 @@
 """keras.ops: functions of the table under Keras' names; on symbolic tensors a call is a node of the graph."""
+import functools
 import sys
 
 from snug._given import default_only
@@ -26,7 +27,7 @@ def _either(function, name):
         if _symbolic.is_symbolic(list(args), kwargs):
             return _symbolic.call(function, *args, word=name, **kwargs)
         return function(*args, **kwargs)
-    call.__name__ = name
+    call.__name__, call.__doc__, call.__wrapped__ = name, function.__doc__, function
     return call
 
 
@@ -41,9 +42,27 @@ def _image():
     return made
 
 
-_TF = {"cond": "cond", "scatter": "scatter_nd", "scatter_update": "tensor_scatter_nd_update", "vectorized_map": "vectorized_map",
-       "while_loop": "while_loop", "map": "map_fn", "top_k": "math.top_k", "split": "split", "meshgrid": "meshgrid", "unstack":
-       "unstack", "custom_gradient": "custom_gradient", "moments": "nn.moments", "switch": "switch_case"}
+_TF = {"scatter": "scatter_nd", "scatter_update": "tensor_scatter_nd_update", "top_k": "math.top_k", "split": "split", "meshgrid": "meshgrid",
+       "unstack": "unstack", "custom_gradient": "custom_gradient", "moments": "nn.moments"}
+
+
+def _in_keras_words(tf):
+    """TensorFlow's functions whose arguments have other names in Keras."""
+    def cond(pred, true_fn, false_fn):
+        return tf.cond(pred, true_fn, false_fn)
+
+    def map(f, xs):
+        return tf.map_fn(f, xs)
+
+    def switch(index, branches, *operands):
+        return tf.switch_case(index, [functools.partial(branch, *operands) for branch in branches])
+
+    def vectorized_map(function, elements):
+        return tf.vectorized_map(function, elements)
+
+    def while_loop(cond, body, loop_vars, maximum_iterations=None):
+        return tf.while_loop(cond, body, loop_vars, maximum_iterations=maximum_iterations)
+    return {function.__name__: function for function in (cond, map, switch, vectorized_map, while_loop)}
 
 
 def _find(name):
@@ -52,6 +71,7 @@ def _find(name):
     found = None if name in _ops_more.OVER else _C.function("keras.ops." + name)
     if found is None:
         found = getattr(_ops_more, name, None) if name in _ops_more.NAMES else None
+    found = found or _in_keras_words(tf).get(name)
     if found is None and name in _TF:
         found = tf
         for part in _TF[name].split("."):
@@ -119,6 +139,6 @@ def is_tensor(x):
     return _C.is_tensor(x)
 
 
-def stop_gradient(x):
+def stop_gradient(variable):
     from snug._lazy import tf
-    return _symbolic.call(tf.stop_gradient, x) if _symbolic.is_symbolic(x) else tf.stop_gradient(x)
+    return _symbolic.call(tf.stop_gradient, variable) if _symbolic.is_symbolic(variable) else tf.stop_gradient(variable)

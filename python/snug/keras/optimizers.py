@@ -133,14 +133,14 @@ class _Steps:
 class _Built(Optimizer):
     """One of the engine's."""
     _signature = ""
+    __signature__ = _serial.Shown(lambda cls: cls._signature, ", **kwargs", lambda cls: snake(cls.__name__))
     _is_told = False        # whether who traces the next step has a trace for each kind of step
 
     def __init__(self, *args, **kwargs):
         cls = next(c for c in type(self).__mro__ if "_signature" in c.__dict__ and c is not _Built)
-        if isinstance(cls._signature, str):
-            cls._signature = _serial.parse_signature(cls._signature)
+        signature = _serial.parse_signature(cls._signature)
         name = kwargs.pop("name", None)
-        self._values = _serial.bind(cls.__name__, cls._signature, args, kwargs)
+        self._values = _serial.bind(cls.__name__, signature, args, kwargs)
         check_kwargs(kwargs)
         check_settings(self._values)
         self.name = name or auto_name(snake(type(self).__name__))
@@ -168,7 +168,7 @@ class _Built(Optimizer):
     def _engine(self):
         if self._c is None:
             words = []
-            defaults = dict(next(c for c in type(self).__mro__ if "_signature" in c.__dict__ and c is not _Built)._signature)
+            defaults = dict(_serial.parse_signature(next(c for c in type(self).__mro__ if "_signature" in c.__dict__ and c is not _Built)._signature))
             for key, value in self._values.items():
                 if key == "weight_decay" and self._spares():
                     value = 0               # done by name, before the engine's step

@@ -64,11 +64,7 @@ class OrthogonalRegularizer(Regularizer):
         return {"factor": self.factor, "mode": self.mode}
 
 
-def l1_l2(l1=0.01, l2=0.01):
-    return L1L2(l1, l2)
-
-
-l1, l2, orthogonal_regularizer = L1, L2, OrthogonalRegularizer
+l1, l2, l1_l2, orthogonal_regularizer = L1, L2, L1L2, OrthogonalRegularizer
 
 
 def get(identifier):

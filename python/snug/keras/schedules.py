@@ -2,7 +2,7 @@
 import math
 
 from snug._lazy import tf
-from snug.keras import _serial, _signatures
+from snug.keras import _serial
 
 
 def _number(step):
@@ -25,16 +25,16 @@ class LearningRateSchedule:
 
 class _Known(LearningRateSchedule):
     _signature = ""
+    __signature__ = _serial.Shown(lambda cls: cls._signature, name=lambda cls: cls.__name__)
 
     def __init__(self, *args, **kwargs):
         cls = next(c for c in type(self).__mro__ if "_signature" in c.__dict__)
-        if isinstance(cls._signature, str):
-            cls._signature = _serial.parse_signature(cls._signature)
+        signature = _serial.parse_signature(cls._signature)
         self.name = kwargs.pop("name", type(self).__name__)
-        self.__dict__.update(_serial.bind_all(type(self).__name__, cls._signature, args, kwargs))
+        self.__dict__.update(_serial.bind_all(type(self).__name__, signature, args, kwargs))
 
     def get_config(self):
-        return {name: self.__dict__[name] for name, _ in type(self)._signature} | {"name": self.name}
+        return {name: self.__dict__[name] for name, _ in _serial.parse_signature(type(self)._signature)} | {"name": self.name}
 
     def __call__(self, step):
         if getattr(step, "ndim", 0):                    # a curve to look at
@@ -45,7 +45,7 @@ class _Known(LearningRateSchedule):
 
 
 class ExponentialDecay(_Known):
-    _signature = _signatures.SCHEDULES["ExponentialDecay"]
+    _signature = "initial_learning_rate, decay_steps, decay_rate, staircase=False"
 
     def rate(self, step):
         p = step / self.decay_steps
@@ -53,7 +53,7 @@ class ExponentialDecay(_Known):
 
 
 class InverseTimeDecay(_Known):
-    _signature = _signatures.SCHEDULES["InverseTimeDecay"]
+    _signature = "initial_learning_rate, decay_steps, decay_rate, staircase=False"
 
     def rate(self, step):
         p = step / self.decay_steps
@@ -61,7 +61,7 @@ class InverseTimeDecay(_Known):
 
 
 class PiecewiseConstantDecay(_Known):
-    _signature = _signatures.SCHEDULES["PiecewiseConstantDecay"]
+    _signature = "boundaries, values"
 
     def rate(self, step):
         for boundary, value in zip(self.boundaries, self.values):
@@ -71,7 +71,7 @@ class PiecewiseConstantDecay(_Known):
 
 
 class PolynomialDecay(_Known):
-    _signature = _signatures.SCHEDULES["PolynomialDecay"]
+    _signature = "initial_learning_rate, decay_steps, end_learning_rate=0.0001, power=1.0, cycle=False"
 
     def rate(self, step):
         steps = self.decay_steps
@@ -83,7 +83,7 @@ class PolynomialDecay(_Known):
 
 
 class CosineDecay(_Known):
-    _signature = _signatures.SCHEDULES["CosineDecay"]
+    _signature = "initial_learning_rate, decay_steps, alpha=0.0, warmup_target=None, warmup_steps=0"
 
     def rate(self, step):
         top = self.initial_learning_rate
@@ -97,7 +97,7 @@ class CosineDecay(_Known):
 
 
 class CosineDecayRestarts(_Known):
-    _signature = _signatures.SCHEDULES["CosineDecayRestarts"]
+    _signature = "initial_learning_rate, first_decay_steps, t_mul=2.0, m_mul=1.0, alpha=0.0"
 
     def rate(self, step):
         p, t, m = step / self.first_decay_steps, self.t_mul, self.m_mul
@@ -110,8 +110,8 @@ class CosineDecayRestarts(_Known):
         return self.initial_learning_rate * ((1 - self.alpha) * 0.5 * m ** i * (1 + math.cos(math.pi * p)) + self.alpha)
 
 
-def serialize(schedule):
-    return _serial.serialize_keras_object(schedule)
+def serialize(learning_rate_schedule):
+    return _serial.serialize_keras_object(learning_rate_schedule)
 
 
 def deserialize(config, custom_objects=None):

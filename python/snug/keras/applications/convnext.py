@@ -1,4 +1,5 @@
 """ConvNeXt: blocks of one wide filter per channel and two dense layers, between steps that halve the picture."""
+from snug import _C
 from snug.keras import layers as L
 from snug.keras.applications.imagenet_utils import (DEVIATION, MEAN, check, decode_predictions, entry, finish, of_mode,  # noqa: F401
                                                     pooled)
@@ -12,7 +13,7 @@ _KINDS = {"Tiny": ((3, 3, 9, 3), (96, 192, 384, 768)), "Small": ((3, 3, 27, 3), 
 
 class LayerScale(L._Built):
     """One factor per channel, learnt; the engine's."""
-    _signature = "init_values|projection_dim"
+    _row = _C.layer_row("LayerScale")
 
 
 def _norm(name=None):

@@ -1,4 +1,5 @@
 """InceptionResNetV2: branches of several filters, added to what came in, scaled."""
+from snug import _C
 from snug.keras import layers as L
 from snug.keras.applications.imagenet_utils import decode_predictions, head, network, of_mode  # noqa: F401
 
@@ -11,7 +12,7 @@ _BRANCHES = {"block35": (((32, 1),), ((32, 1), (32, 3)), ((32, 1), (48, 3), (64,
 
 class CustomScaleLayer(L._Built):
     """The first input and `scale` times the second; the engine's."""
-    _signature = "scale"
+    _row = _C.layer_row("CustomScaleLayer")
 
 
 def _conv(x, filters, kernel, strides=1, padding="same", name=None):
