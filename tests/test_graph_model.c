@@ -500,6 +500,71 @@ static void test_what_no_model_can_be_is_refused(void **state) {
     }
 }
 
+/* How many numbers train of w[4], which both graphs add to x and one of them writes. */
+static int64_t trained_numbers(snug_engine *e, const char *text, const char *training) {
+    snug_graph *g, *t = NULL;
+    snug_model *m;
+    snug_layer_info l;
+    snug_error err;
+    expect_ok(snug_graph_parse(e, text, &g, &err), &err);
+    if (training)
+        expect_ok(snug_graph_parse(e, training, &t, &err), &err);
+    expect_ok(snug_model_from_graph(g, t, "m", &m, &err), &err);
+    snug_model_layer(m, 0, &l);
+    assert_int_equal(l.n_params, 4);
+    snug_model_destroy(m);
+    snug_graph_destroy(g);
+    snug_graph_destroy(t);
+    return l.n_trainable;
+}
+
+static void test_what_a_graph_writes_is_not_trained(void **state) {
+    static const char *const reads =
+        HEAD X W "%2 = add(%0 %1) | forward -> f32[?,4]\noutput y %2\n";
+    static const char *const writes =
+        HEAD X W "%2 = add(%0 %1) | forward -> f32[?,4]\n"
+                 "%3 = relu(%1) | forward -> f32[4]\n"
+                 "%4 = assign(%1 %3) | update -> f32[4]\noutput y %2\n";
+    assert_int_equal(trained_numbers(*state, reads, NULL), 4);
+    assert_int_equal(trained_numbers(*state, writes, NULL), 0);
+    assert_int_equal(trained_numbers(*state, reads, writes), 0);
+}
+
+/* What is written here is the most of each column. */
+static void test_writes_happen_in_steps_that_train(void **state) {
+    static const char *const text =
+        HEAD X "%1 variable seen f32[4] home 0 init constant 0 7 0\n"
+               "%2 variable w f32[4,3] home 1 trainable init normal 0 0 1\n"
+               "%3 = matmul(%0 %2) | forward -> f32[?,3]\n"
+               "%4 = max(%0) axes=0 | forward -> f32[4]\n"
+               "%5 = assign(%1 %4) | update -> f32[4]\noutput y %3\n";
+    float most[BLOB_DIM] = {-1e9f, -1e9f, -1e9f, -1e9f};
+    snug_error err;
+    snug_graph *g;
+    snug_model *m;
+    snug_view seen;
+    blobs b;
+    predicted p;
+    blobs_begin(*state, &b);
+    for (int i = 0; i < BLOB_ROWS * BLOB_DIM; i++)
+        if (b.x[i / BLOB_DIM][i % BLOB_DIM] > most[i % BLOB_DIM])
+            most[i % BLOB_DIM] = b.x[i / BLOB_DIM][i % BLOB_DIM];
+    expect_ok(snug_graph_parse(*state, text, &g, &err), &err);
+    expect_ok(snug_model_from_graph(g, NULL, NULL, &m, &err), &err);
+    expect_ok(snug_model_compile(m, &sparse, &err), &err);
+    predict(m, &b, &p);
+    expect_ok(snug_model_weight(m, 0, NULL, &seen, &err), &err);
+    assert_true(((const float *)seen.data)[0] == 7);
+    expect_ok(
+        snug_fit(m, &(snug_fit_options){.x = b.fx, .y = b.fy, .batch = BLOB_ROWS}, NULL, &err),
+        &err);
+    expect_ok(snug_model_weight(m, 0, NULL, &seen, &err), &err);
+    assert_memory_equal(seen.data, most, sizeof most);
+    snug_model_destroy(m);
+    snug_graph_destroy(g);
+    blobs_end(&b);
+}
+
 static void expect_file(snug_engine *e, const char *path, const char *text, size_t n,
                         const char *says) {
     snug_model *m;
@@ -571,6 +636,8 @@ int main(void) {
         engine_test(test_a_fixed_batch_is_the_only_one),
         engine_test(test_layers_and_types_are_the_graphs),
         engine_test(test_what_no_model_can_be_is_refused),
+        engine_test(test_what_a_graph_writes_is_not_trained),
+        engine_test(test_writes_happen_in_steps_that_train),
         engine_test(test_files_that_are_wrong_are_refused),
         cmocka_unit_test(test_any_request_may_fail),
     };
