@@ -91,10 +91,6 @@ void sn_store_destroy(sn_store *s) {
     sn_free(s->engine, SN_MEM_INPUT, s, sizeof *s);
 }
 
-bool sn_store_has_spilled(const sn_store *s) {
-    return s->log != NULL;
-}
-
 /* --- in memory -------------------------------------------------------------------------------- */
 static snug_status keep(sn_store *s, slot *at, snug_element *e, size_t counted, snug_error *err) {
     void *block;

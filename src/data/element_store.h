@@ -33,7 +33,6 @@ SNUG_CHECKED snug_status sn_store_copy(sn_store *s, size_t slot, snug_element *o
                                        snug_error *err);
 /* What is in `from` is in `to` then, which was empty. */
 void sn_store_move(sn_store *s, size_t from, size_t to);
-bool sn_store_has_spilled(const sn_store *s);
 
 /* Bytes of elements that stages of the pipeline will keep beside those that stores have now, of
  * which `most` may be kept in memory: of a cache all that will come. */

@@ -58,10 +58,6 @@ void sn_log_destroy(sn_log *l) {
     sn_free(e, SN_MEM_INPUT, l, sizeof *l);
 }
 
-size_t sn_log_file_bytes(const sn_log *l) {
-    return sn_spill_bytes(l->file);
-}
-
 /* n neighbours at the end of the file. */
 static snug_status add_segments(sn_log *l, size_t n, size_t *first, snug_error *err) {
     size_t all, bytes;

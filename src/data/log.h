@@ -20,6 +20,5 @@ SNUG_CHECKED snug_status sn_log_add(sn_log *l, const void *bytes, size_t n, uint
 SNUG_CHECKED snug_status sn_log_read(sn_log *l, uint64_t where, size_t n, void *bytes,
                                      snug_error *err);
 void sn_log_drop(sn_log *l, uint64_t where, size_t n);
-size_t sn_log_file_bytes(const sn_log *l);
 
 #endif

@@ -14,23 +14,23 @@
 static snug_status gpu_put(sn_state *s, const sn_home_entry *entry, size_t first, size_t n,
                            const void *from, snug_error *err) {
     if (!entry->spilled)
-        return sn_gpu_move(s->device, SN_GPU_TO, entry->there + first, from, n, err);
-    memcpy(entry->there + first, from, n);
+        return sn_gpu_move(s->device, SN_GPU_TO, entry->device_bytes + first, from, n, err);
+    memcpy(entry->device_bytes + first, from, n);
     return SNUG_OK;
 }
 
 static snug_status gpu_get(sn_state *s, const sn_home_entry *entry, size_t first, size_t n,
                            void *to, snug_error *err) {
     if (!entry->spilled)
-        return sn_gpu_move(s->device, SN_GPU_FROM, to, entry->there + first, n, err);
-    memcpy(to, entry->there + first, n);
+        return sn_gpu_move(s->device, SN_GPU_FROM, to, entry->device_bytes + first, n, err);
+    memcpy(to, entry->device_bytes + first, n);
     return SNUG_OK;
 }
 
 #define PLACE_ALIGN 256
 
 static bool is_to_place(const sn_home_entry *entry, const bool *wanted, uint32_t id) {
-    return wanted[id] && !entry->there;
+    return wanted[id] && !entry->device_bytes;
 }
 
 static snug_status take_chunk(sn_state *s, const bool *wanted, sn_chunk **out, snug_error *err) {
@@ -56,7 +56,7 @@ static snug_status take_chunk(sn_state *s, const bool *wanted, sn_chunk **out, s
 static void leave_chunk(sn_state *s, sn_home_entry *entry) {
     sn_chunk *chunk = entry->chunk;
     entry->chunk = NULL;
-    entry->there = NULL;
+    entry->device_bytes = NULL;
     if (!chunk || --chunk->n > 0)
         return;
     sn_gpu_give(s->device, chunk->data);
@@ -67,7 +67,8 @@ static void leave_chunk(sn_state *s, sn_home_entry *entry) {
 static snug_status fill_place(sn_state *s, sn_home_entry *entry, snug_error *err) {
     if (!entry->block.data)
         return sn_home_fill(s, entry, err);
-    SNUG_TRY(sn_gpu_move(s->device, SN_GPU_TO, entry->there, entry->block.data, entry->bytes, err));
+    SNUG_TRY(sn_gpu_move(s->device, SN_GPU_TO, entry->device_bytes, entry->block.data, entry->bytes,
+                         err));
     sn_home_drop_block(s, entry);
     return SNUG_OK;
 }
@@ -87,7 +88,7 @@ snug_status sn_state_place(sn_state *s, const bool *wanted, snug_error *err) {
         sn_home_entry *entry = s->entries[i];
         if (!is_to_place(entry, wanted, i))
             continue;
-        entry->there = (unsigned char *)chunk->data + at;
+        entry->device_bytes = (unsigned char *)chunk->data + at;
         entry->chunk = chunk;
         chunk->n++;
         at += (entry->bytes + PLACE_ALIGN - 1) / PLACE_ALIGN * PLACE_ALIGN;
@@ -101,12 +102,12 @@ snug_status sn_state_place(sn_state *s, const bool *wanted, snug_error *err) {
 }
 
 void *sn_state_at(const sn_state *s, uint32_t id) {
-    return s->entries[id]->there;
+    return s->entries[id]->device_bytes;
 }
 
 snug_status sn_state_settle(sn_state *s, snug_error *err) {
     for (uint32_t i = 0; s->n_here > 0 && i < s->n; i++)
-        if (s->entries[i]->block.data && s->entries[i]->there)
+        if (s->entries[i]->block.data && s->entries[i]->device_bytes)
             SNUG_TRY(fill_place(s, s->entries[i], err));
     return SNUG_OK;
 }
@@ -119,12 +120,12 @@ static snug_status gpu_spill(sn_state *s, sn_home_entry *entry, const char *fold
     void *pinned;
     (void)folder;
     SNUG_TRY(card->api->pin(card->gpu, entry->bytes, &pinned, err));
-    const bool has = entry->there || entry->block.data;
+    const bool has = entry->device_bytes || entry->block.data;
     snug_status status = has ? sn_state_read(s, entry->id, 0, entry->bytes, pinned, err) : SNUG_OK;
     if (status == SNUG_OK) {
         sn_home_drop_block(s, entry);
         leave_chunk(s, entry);
-        entry->there = pinned;
+        entry->device_bytes = pinned;
         entry->spilled = true;
         status = has ? SNUG_OK : sn_home_fill(s, entry, err);
     } else {
@@ -135,8 +136,8 @@ static snug_status gpu_spill(sn_state *s, sn_home_entry *entry, const char *fold
 
 static void gpu_unspilled(sn_state *s, sn_home_entry *entry) {
     const sn_gpu_device *card = s->device;
-    card->api->unpin(card->gpu, entry->there, entry->bytes);
-    entry->there = NULL;
+    card->api->unpin(card->gpu, entry->device_bytes, entry->bytes);
+    entry->device_bytes = NULL;
     entry->spilled = false;
 }
 

@@ -15,9 +15,9 @@ typedef struct {
     size_t entry_bytes; /* of this object */
     sn_block block;     /* zeroed until allocated, and while spilled */
     bool spilled;
-    size_t offset;          /* in the spill file */
-    unsigned char *there;   /* on a GPU: in device memory, or pinned while spilled; or NULL */
-    struct sn_chunk *chunk; /* of there, in device memory */
+    size_t offset;               /* in the spill file */
+    unsigned char *device_bytes; /* on a GPU: in device memory, or pinned while spilled; or NULL */
+    struct sn_chunk *chunk;      /* of device_bytes, in device memory */
     char name[];
 } sn_home_entry;
 

@@ -158,8 +158,9 @@ static snug_status allocate_home(sn_state *s, sn_home_entry *entry, snug_error *
         return SNUG_OK;
     SNUG_TRY(take_block(s, entry, err));
     void *data = entry->block.data;
-    const snug_status status = entry->there ? s->kind->get(s, entry, 0, entry->bytes, data, err)
-                                            : make_values(entry, 0, entry->bytes, data, err);
+    const snug_status status = entry->device_bytes
+                                   ? s->kind->get(s, entry, 0, entry->bytes, data, err)
+                                   : make_values(entry, 0, entry->bytes, data, err);
     if (status != SNUG_OK)
         sn_home_drop_block(s, entry);
     return status;
@@ -182,7 +183,7 @@ snug_status sn_state_view(sn_state *s, uint32_t id, snug_view *out, snug_error *
 
 /* Whether the truth lies in a file or on a device, and no copy of it here. */
 static bool is_away(const sn_home_entry *entry) {
-    return entry->spilled || (entry->there && !entry->block.data);
+    return entry->spilled || (entry->device_bytes && !entry->block.data);
 }
 
 snug_status sn_state_read(sn_state *s, uint32_t id, size_t first, size_t n, void *to,

@@ -24,14 +24,6 @@ void sn_fn_flatten(sn_fn_call *c) {
     c->out[0] = sn_build_reshape(c->b, sn_fn_value(c, 0), (const int64_t[]){-1}, 1);
 }
 
-/* All axes but the first as one. */
-void sn_fn_batch_flatten(sn_fn_call *c) {
-    const sn_value x = sn_fn_value(c, 0);
-    const snug_type t = sn_fn_type(c, x);
-    const int64_t dims[2] = {t.rank ? t.dims[0] : 1, -1};
-    c->out[0] = sn_build_reshape(c->b, x, dims, 2);
-}
-
 void sn_fn_transpose(sn_fn_call *c) {
     const sn_value x = sn_fn_value(c, 0);
     const int rank = sn_fn_type(c, x).rank;

@@ -7,6 +7,17 @@
  *     limit       on a ladder of sizes
  *     fused       whether wide gradients die inside their updates, where that gives another graph
  *
+ * Words used here and in ladder.c, family.c:
+ *
+ *     member      a choice of these four (sn_member): a program that can be made
+ *     candidate   a member that has been made: its program, its layout, its time
+ *     bound       bytes that a layout needs at least; its height, when packed, may be more
+ *     plan bytes  of the plan itself, so much a step: they count with the arena
+ *     plain       the member without slices or a limit
+ *     floor       the smallest member: below it nothing fits
+ *     front       members that no other beats in both bytes and seconds
+ *     ranking     members made so far, the fastest first
+ *
  * Members are made down the ladder, as far as one may be the fastest of its size, and packed by
  * rules that do not know the number either. Of those that fit it, the fastest is taken, the larger
  * one among equals: it does less. More bytes never give a slower plan, nor one of a lower peak; one
@@ -56,7 +67,7 @@ static snug_status find_cuts(sn_family *f, snug_error *err) {
 
 /* --- members ---------------------------------------------------------------------------------- */
 /* The height a member is packed to does not depend on the limit either. */
-static snug_status pack_offer(sn_offer *o, size_t *height, snug_error *err) {
+static snug_status pack_candidate(sn_candidate *o, size_t *height, snug_error *err) {
     const sn_pack_limits limits = {.capacity = o->layout.bound + o->layout.bound / 128};
     size_t bound;
     return sn_pack_to(sn_zone_engine(o->zone), o->layout.items, o->layout.n_items, &limits, height,
@@ -64,7 +75,7 @@ static snug_status pack_offer(sn_offer *o, size_t *height, snug_error *err) {
 }
 
 /* Of runs beyond the first of each node. */
-static double seconds_again(const sn_family *f, const sn_offer *o) {
+static double seconds_again(const sn_family *f, const sn_candidate *o) {
     double seconds = o->seconds;
     for (uint32_t i = 0; i < f->order.n; i++) {
         const uint32_t node = f->order.node[i];
@@ -74,11 +85,11 @@ static double seconds_again(const sn_family *f, const sn_offer *o) {
     return seconds > 0 ? seconds : 0;
 }
 
-static snug_status take_offer(sn_family *f, sn_offer *o, size_t height, snug_error *err) {
+static snug_status take_candidate(sn_family *f, sn_candidate *o, size_t height, snug_error *err) {
     sn_plan *const plan = f->p->plan;
     sn_plan_memory *const arena = &plan->memories[SN_MEM_FIRST_ARENA];
-    if (height + sn_offer_books(f, o) < f->p->arena_limit)
-        sn_spill_keep(f->p, f->p->arena_limit - height - sn_offer_books(f, o));
+    if (height + sn_candidate_plan_bytes(f, o) < f->p->arena_limit)
+        sn_spill_keep(f->p, f->p->arena_limit - height - sn_candidate_plan_bytes(f, o));
     arena->bytes = height;
     arena->lower_bound_bytes = o->layout.bound;
     plan->spill_seconds = sn_spill_seconds(f->p);
@@ -95,14 +106,14 @@ static snug_status take_offer(sn_family *f, sn_offer *o, size_t height, snug_err
 static snug_status try_member(sn_family *f, sn_member m, size_t limit, size_t *height,
                               snug_error *err) {
     sn_family *const own = family_with(f, m);
-    sn_offer *o;
+    sn_candidate *o;
     size_t floor, arena = 0;
     SNUG_TRY(sn_family_make(own, m, &o, &floor, err));
-    snug_status st = o->program.possible ? pack_offer(o, &arena, err) : SNUG_OK;
-    *height = o->program.possible ? arena + sn_offer_books(own, o) : SIZE_MAX;
+    snug_status st = o->program.possible ? pack_candidate(o, &arena, err) : SNUG_OK;
+    *height = o->program.possible ? arena + sn_candidate_plan_bytes(own, o) : SIZE_MAX;
     if (st == SNUG_OK && o->program.possible && (limit == 0 || *height <= limit))
-        st = take_offer(own, o, arena, err);
-    sn_offer_drop(o);
+        st = take_candidate(own, o, arena, err);
+    sn_candidate_drop(o);
     return st;
 }
 
@@ -187,13 +198,13 @@ static void tell_front(const sn_family *f, const sn_ranking *r, sn_searches *out
 static snug_status rank_found(sn_family *f, const sn_searches *found, double below, sn_ranking *r,
                               snug_error *err) {
     for (uint32_t i = 0; i < found->n_members && found->members[i].least_seconds < below; i++) {
-        sn_offer *o;
+        sn_candidate *o;
         size_t floor;
         if (found->members[i].slices > 1 && f->n_cuts == 0)
             SNUG_TRY(sn_family_cuts(f, 0, err));
         SNUG_TRY(sn_family_make(f, found->members[i], &o, &floor, err));
         sn_rank(f, r, o);
-        sn_offer_drop(o);
+        sn_candidate_drop(o);
     }
     return SNUG_OK;
 }
@@ -269,16 +280,16 @@ static uint32_t thin_front(uint32_t *front, uint32_t n, uint32_t max) {
 
 static snug_status make_point(sn_family *f, sn_member m, sn_plan_point *out, snug_error *err) {
     sn_family *const own = family_with(f, m);
-    sn_offer *o;
+    sn_candidate *o;
     size_t floor, height;
     SNUG_TRY(sn_family_make(own, m, &o, &floor, err));
-    const snug_status st = pack_offer(o, &height, err);
+    const snug_status st = pack_candidate(o, &height, err);
     if (st == SNUG_OK)
-        *out = (sn_plan_point){.bytes = height + sn_offer_books(own, o),
+        *out = (sn_plan_point){.bytes = height + sn_candidate_plan_bytes(own, o),
                                .seconds = o->seconds,
                                .slices = m.slices > 1 ? o->slices.repeat : 1,
                                .n_steps = o->program.n};
-    sn_offer_drop(o);
+    sn_candidate_drop(o);
     return st;
 }
 
@@ -328,8 +339,8 @@ snug_status sn_plan_front(sn_planner *p, const sn_plan_options *o, sn_plan_point
 
 /* --- values in a file ------------------------------------------------------------------------- */
 /* The plain program, nothing in the file yet. */
-static snug_status open_file(sn_family *f, sn_offer *o, snug_error *err) {
-    *o = (sn_offer){.of = {.slices = 1}, .fits = true};
+static snug_status open_file(sn_family *f, sn_candidate *o, snug_error *err) {
+    *o = (sn_candidate){.of = {.slices = 1}, .fits = true};
     SNUG_TRY(sn_zone_create(f->p->engine, SN_MEM_PLAN, &o->zone, err));
     snug_status st = sn_program_plain(f->p, o->zone, &f->order, &o->program, err);
     if (st == SNUG_OK)
@@ -341,7 +352,7 @@ static snug_status open_file(sn_family *f, sn_offer *o, snug_error *err) {
 
 /* As many more values in the file as the limit asks for; *height with the steps themselves, or of
  * what is too large in any case, its bound. */
-static snug_status lower_file(sn_family *f, sn_offer *o, size_t limit, size_t *height,
+static snug_status lower_file(sn_family *f, sn_candidate *o, size_t limit, size_t *height,
                               snug_error *err) {
     o->of.limit = limit;
     sn_zone_destroy(o->layout_zone);
@@ -349,12 +360,12 @@ static snug_status lower_file(sn_family *f, sn_offer *o, size_t limit, size_t *h
     SNUG_TRY(sn_zone_create(f->p->engine, SN_MEM_PLAN, &o->layout_zone, err));
     SNUG_TRY(sn_spill_values(f->p, o->layout_zone, limit, &o->program, &o->layout, err));
     o->fits = o->layout.bound <= limit;
-    *height = o->layout.bound + sn_offer_books(f, o);
+    *height = o->layout.bound + sn_candidate_plan_bytes(f, o);
     if (*height > f->p->arena_limit)
         return SNUG_OK;
     SNUG_TRY(sn_spill_time(f->p, &o->layout, &o->seconds, err));
-    SNUG_TRY(pack_offer(o, height, err));
-    *height += sn_offer_books(f, o);
+    SNUG_TRY(pack_candidate(o, height, err));
+    *height += sn_candidate_plan_bytes(f, o);
     return SNUG_OK;
 }
 
@@ -363,7 +374,7 @@ static snug_status lower_file(sn_family *f, sn_offer *o, size_t limit, size_t *h
 static snug_status find_file(sn_family *f, size_t arena_bytes, size_t *best, snug_error *err) {
     double seconds = f->p->searches ? f->p->searches->beat : INFINITY;
     snug_status st = SNUG_OK;
-    sn_offer file;
+    sn_candidate file;
     *best = 0;
     SNUG_TRY(open_file(f, &file, err));
     for (int j = 1; st == SNUG_OK && file.fits && f->unlimited > 0 && arena_bytes > 1 &&
@@ -377,13 +388,13 @@ static snug_status find_file(sn_family *f, size_t arena_bytes, size_t *best, snu
         *best = file.of.limit;
         seconds = file.seconds;
     }
-    sn_offer_drop(&file);
+    sn_candidate_drop(&file);
     return st;
 }
 
 static snug_status choose_file(sn_family *f, const sn_plan_options *o, snug_error *err) {
     size_t best, height = 0;
-    sn_offer file;
+    sn_candidate file;
     SNUG_TRY(find_file(f, o->arena_bytes, &best, err));
     if (best == 0)
         return sn_fail(err, SNUG_E_BUDGET, "no plan with values in a file fits %zu bytes",
@@ -391,8 +402,8 @@ static snug_status choose_file(sn_family *f, const sn_plan_options *o, snug_erro
     SNUG_TRY(open_file(f, &file, err));
     snug_status st = lower_file(f, &file, best, &height, err);
     if (st == SNUG_OK)
-        st = take_offer(f, &file, height - sn_offer_books(f, &file), err);
-    sn_offer_drop(&file);
+        st = take_candidate(f, &file, height - sn_candidate_plan_bytes(f, &file), err);
+    sn_candidate_drop(&file);
     return st;
 }
 

@@ -17,7 +17,7 @@
 #define ROOM_TRIES 8  /* to find what blocks need beside values that are held */
 #define FREE_TRIES 3  /* of them; then room only becomes less, so that they end */
 
-void sn_offer_drop(sn_offer *o) {
+void sn_candidate_drop(sn_candidate *o) {
     if (!o)
         return;
     if (o->family && !o->family->spare)
@@ -33,16 +33,16 @@ static snug_status open_zone(const sn_family *f, sn_zone **out, snug_error *err)
     return sn_zone_create_for(f->p->engine, SN_MEM_PLAN, bytes, out, err);
 }
 
-size_t sn_offer_books(const sn_family *f, const sn_offer *o) {
+size_t sn_candidate_plan_bytes(const sn_family *f, const sn_candidate *o) {
     return ((size_t)o->program.n + f->p->n_piece_steps) * f->step_bytes;
 }
 
-static const sn_family_cut *cut_of(const sn_family *f, const sn_offer *o) {
+static const sn_family_cut *cut_of(const sn_family *f, const sn_candidate *o) {
     return &f->cuts[o->of.cut];
 }
 
 /* --- making a member -------------------------------------------------------------------------- */
-static snug_status open_layout(sn_family *f, sn_offer *o, snug_error *err) {
+static snug_status open_layout(sn_family *f, sn_candidate *o, snug_error *err) {
     if (!o->layout_zone) {
         o->layout_zone = f->spare;
         f->spare = NULL;
@@ -51,7 +51,7 @@ static snug_status open_layout(sn_family *f, sn_offer *o, snug_error *err) {
 }
 
 /* In the place of the layout before. */
-static snug_status lay_out(sn_family *f, sn_offer *o, snug_error *err) {
+static snug_status lay_out(sn_family *f, sn_candidate *o, snug_error *err) {
     SNUG_TRY(open_layout(f, o, err));
     SNUG_TRY(sn_plan_layout(f->p, o->layout_zone, &o->program, &o->layout, err));
     o->seconds = sn_program_seconds(f->p, &o->program);
@@ -62,7 +62,7 @@ static snug_status lay_out(sn_family *f, sn_offer *o, snug_error *err) {
 }
 
 /* The sliced program with so many bytes in each block for values between blocks. */
-static snug_status make_sliced(sn_family *f, sn_offer *o, const sn_hold_limits *limits,
+static snug_status make_sliced(sn_family *f, sn_candidate *o, const sn_hold_limits *limits,
                                sn_block_runs *runs, snug_error *err) {
     const sn_family_cut *cut = cut_of(f, o);
     SNUG_TRY(sn_hold_values(cut->holder, o->zone, limits, runs, err));
@@ -73,7 +73,7 @@ static snug_status make_sliced(sn_family *f, sn_offer *o, const sn_hold_limits *
 
 /* What the limit leaves beside all else that lives in a block and in front of it; `lower`: never
  * more than before. */
-static void find_room(const sn_offer *o, const sn_block_runs *runs, bool lower, double *room) {
+static void find_room(const sn_candidate *o, const sn_block_runs *runs, bool lower, double *room) {
     uint32_t block = UINT32_MAX;
     for (uint32_t b = 0; b < o->program.split->n_blocks && !lower; b++)
         room[b] = (double)o->of.limit;
@@ -94,7 +94,7 @@ typedef struct {
     size_t bound; /* the limit, if it is below that */
 } attempt;
 
-static void keep_better(const sn_offer *o, attempt *best) {
+static void keep_better(const sn_candidate *o, attempt *best) {
     const size_t size = o->program.possible ? o->layout.bound : SIZE_MAX;
     const size_t bound = size > o->of.limit ? size : o->of.limit;
     if (best->program.n == 0 || bound < best->bound ||
@@ -104,7 +104,7 @@ static void keep_better(const sn_offer *o, attempt *best) {
 
 /* What a block needs beside values that are held shows in the layout only, so room for these is
  * found by trying. Once something fits, it is searched for a faster one. */
-static snug_status fill_rooms(sn_family *f, sn_offer *o, double *room, attempt *best,
+static snug_status fill_rooms(sn_family *f, sn_candidate *o, double *room, attempt *best,
                               snug_error *err) {
     bool searched = false;
     for (int i = 0; i < ROOM_TRIES; i++) {
@@ -124,7 +124,7 @@ static snug_status fill_rooms(sn_family *f, sn_offer *o, double *room, attempt *
 /* Values between blocks are held as far as the limit allows; the fastest that fits stays, or the
  * smallest. For the lowest of all plans none is held, as the recomputation inside of blocks finds
  * more there. */
-static snug_status hold_values(sn_family *f, sn_offer *o, snug_error *err) {
+static snug_status hold_values(sn_family *f, sn_candidate *o, snug_error *err) {
     const bool free = o->of.limit == SIZE_MAX;
     attempt best = {.seconds = INFINITY};
     sn_block_runs runs;
@@ -145,7 +145,7 @@ static snug_status hold_values(sn_family *f, sn_offer *o, snug_error *err) {
 
 /* The next stretch at or behind action `at` that needs more than the limit. Where all that can be
  * is sliced, there is nothing between blocks to be recomputed. */
-static bool find_full(const sn_offer *o, uint32_t at, size_t limit, sn_stretch *out) {
+static bool find_full(const sn_candidate *o, uint32_t at, size_t limit, sn_stretch *out) {
     const sn_layout *l = &o->layout;
     const bool between = !o->program.split || o->of.cut > 0;
     uint32_t first = between ? at : UINT32_MAX;
@@ -184,7 +184,7 @@ static snug_status recompute_stretch(sn_family *f, sn_recomputer *c, sn_zone *z,
 
 /* *floor is raised to what the stretches need at least that the limit does not suffice for. Without
  * any limit only that is wanted: of most stretches, that they can do with the floor so far. */
-static snug_status recompute_full(sn_family *f, sn_offer *o, sn_zone *z, size_t limit,
+static snug_status recompute_full(sn_family *f, sn_candidate *o, sn_zone *z, size_t limit,
                                   size_t *floor, snug_error *err) {
     const sn_family_cut *cut = cut_of(f, o);
     sn_remat_limits limits = {.no_floor = !o->of.lowest, .any = limit == 0};
@@ -213,7 +213,7 @@ static snug_status recompute_full(sn_family *f, sn_offer *o, sn_zone *z, size_t 
     return lay_out(f, o, err);
 }
 
-static snug_status recompute_once(sn_family *f, sn_offer *o, size_t limit, size_t *floor,
+static snug_status recompute_once(sn_family *f, sn_candidate *o, size_t limit, size_t *floor,
                                   snug_error *err) {
     sn_zone *z;
     SNUG_TRY(open_zone(f, &z, err));
@@ -224,7 +224,7 @@ static snug_status recompute_once(sn_family *f, sn_offer *o, size_t limit, size_
 
 /* Aims lower where the layout lies above what was promised (it shares fewer bytes in place). The
  * smallest try stays. The lowest of all plans are asked for at several limits anyway. */
-static snug_status recompute(sn_family *f, sn_offer *o, size_t *floor, snug_error *err) {
+static snug_status recompute(sn_family *f, sn_candidate *o, size_t *floor, snug_error *err) {
     const sn_program program = o->program;
     sn_program best = program;
     const int tries = o->of.lowest ? 1 : MAX_TRIES;
@@ -250,7 +250,7 @@ static snug_status recompute(sn_family *f, sn_offer *o, size_t *floor, snug_erro
     return lay_out(f, o, err);
 }
 
-static snug_status fill_member(sn_family *f, sn_offer *o, size_t *floor, snug_error *err) {
+static snug_status fill_member(sn_family *f, sn_candidate *o, size_t *floor, snug_error *err) {
     sn_planner *const p = f->p;
     if (o->of.slices > 1) {
         SNUG_TRY(sn_plan_slices(p, o->zone, &cut_of(f, o)->split, o->of.slices, &o->slices, err));
@@ -262,10 +262,10 @@ static snug_status fill_member(sn_family *f, sn_offer *o, size_t *floor, snug_er
     return o->fits || !o->program.possible ? SNUG_OK : recompute(f, o, floor, err);
 }
 
-snug_status sn_family_make(sn_family *f, sn_member m, sn_offer **out, size_t *floor,
+snug_status sn_family_make(sn_family *f, sn_member m, sn_candidate **out, size_t *floor,
                            snug_error *err) {
     sn_zone *zone = NULL;
-    sn_offer *o = NULL;
+    sn_candidate *o = NULL;
     *floor = 0;
     *out = NULL;
     SNUG_TRY(open_zone(f, &zone, err));
@@ -280,7 +280,7 @@ snug_status sn_family_make(sn_family *f, sn_member m, sn_offer **out, size_t *fl
     if (st == SNUG_OK)
         *out = o;
     else if (o)
-        sn_offer_drop(o);
+        sn_candidate_drop(o);
     else
         sn_zone_destroy(zone);
     return st;
@@ -348,7 +348,7 @@ static snug_status try_sliced_order(sn_family *f, sn_zone *z, const size_t *byte
     const sn_member some = {.slices = extent < 8 ? extent : 8, .limit = SIZE_MAX};
     const sn_order chosen = cut->order;
     sn_order order;
-    sn_offer *o;
+    sn_candidate *o;
     size_t floor;
     SNUG_TRY(sn_plan_order(f->p, z, kind, bytes, &order, err));
     cut->order = order;
@@ -357,7 +357,7 @@ static snug_status try_sliced_order(sn_family *f, sn_zone *z, const size_t *byte
     SNUG_TRY(st);
     const bool better = o->layout.bound < *best;
     *best = better ? o->layout.bound : *best;
-    sn_offer_drop(o);
+    sn_candidate_drop(o);
     return better ? keep_order(f, &order, &cut->order, err) : SNUG_OK;
 }
 

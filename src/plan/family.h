@@ -46,7 +46,7 @@ typedef struct {
     sn_layout layout;
     double seconds;
     bool fits; /* its limit */
-} sn_offer;
+} sn_candidate;
 
 sn_family sn_family_of(sn_planner *p, const sn_plan_options *o);
 void sn_family_clear(sn_family *f);
@@ -55,10 +55,10 @@ SNUG_CHECKED snug_status sn_family_order(sn_family *f, snug_error *err);
 /* The cuts; `bytes`: one of all nodes, one of those at values of so many bytes; 0: some. */
 SNUG_CHECKED snug_status sn_family_cuts(sn_family *f, size_t bytes, snug_error *err);
 /* *floor: what its blocks need at least, where the limit is lower; else 0. */
-SNUG_CHECKED snug_status sn_family_make(sn_family *f, sn_member m, sn_offer **out, size_t *floor,
-                                        snug_error *err);
-void sn_offer_drop(sn_offer *o);
+SNUG_CHECKED snug_status sn_family_make(sn_family *f, sn_member m, sn_candidate **out,
+                                        size_t *floor, snug_error *err);
+void sn_candidate_drop(sn_candidate *o);
 /* Bytes of the steps themselves: a plan of many steps is large. */
-size_t sn_offer_books(const sn_family *f, const sn_offer *o);
+size_t sn_candidate_plan_bytes(const sn_family *f, const sn_candidate *o);
 
 #endif

@@ -28,7 +28,7 @@ static inline int64_t sn_most_slices(int64_t extent) {
 }
 
 /* Where it is possible; it counts as no faster than r->least_seconds. */
-void sn_rank(const sn_family *f, sn_ranking *r, const sn_offer *o);
+void sn_rank(const sn_family *f, sn_ranking *r, const sn_candidate *o);
 
 /* The way down, as far as it was gone; lies in the planner's zone. */
 typedef struct sn_ladder sn_ladder;

@@ -22,7 +22,7 @@ snug_status sn_card_open(snug_recorder *r, const sn_executor_options *o, snug_er
     const sn_device *device = &r->card->device;
     r->away = &card_side;
     r->card->n_users++;
-    return sn_executor_create(r->engine, r->state, &device, 1, o, &r->there, err);
+    return sn_executor_create(r->engine, r->state, &device, 1, o, &r->card_executor, err);
 }
 
 /* Tensors that outlive the recorder may lie there. */
@@ -39,14 +39,14 @@ static size_t in_granules(size_t bytes) {
 bool sn_card_left(const snug_recorder *r, size_t *bytes) {
     if (sn_gpu_room(r->card, bytes, NULL) != SNUG_OK)
         return false;
-    *bytes += sn_executor_arena(r->there, SN_MEM_FIRST_ARENA).bytes;
+    *bytes += sn_executor_arena(r->card_executor, SN_MEM_FIRST_ARENA).bytes;
     return true;
 }
 
 void sn_card_trim(snug_recorder *r) {
     if (!r->card)
         return;
-    sn_executor_forget(r->there);
+    sn_executor_forget(r->card_executor);
     sn_gpu_pool_trim(r->card);
 }
 
@@ -65,7 +65,7 @@ bool sn_cache_leave_card(snug_recorder *r, sn_entry **found) {
 static snug_status card_find_room(snug_recorder *r, const sn_recording *rec, size_t extra,
                                   size_t *room, snug_error *err) {
     (void)rec;
-    const size_t arena = sn_executor_arena(r->there, SN_MEM_FIRST_ARENA).bytes;
+    const size_t arena = sn_executor_arena(r->card_executor, SN_MEM_FIRST_ARENA).bytes;
     size_t left, taken;
     SNUG_TRY(sn_gpu_room(r->card, &left, err));
     left += in_granules(arena);
@@ -127,15 +127,15 @@ static snug_status card_plan(snug_recorder *r, const sn_plan_options *o, sn_entr
 
 /* --- bytes ------------------------------------------------------------------------------------ */
 static unsigned char *card_bytes(const sn_storage *s) {
-    return s->there ? s->there->data : NULL;
+    return s->card_block ? s->card_block->data : NULL;
 }
 
 static snug_status card_copy_part(snug_recorder *r, const sn_storage *from, size_t offset,
                                   const sn_storage *to, snug_error *err) {
-    const bool within = from->there != NULL;
-    const unsigned char *bytes = within ? from->there->data : from->data;
-    return sn_gpu_send(r->card, within ? SN_GPU_WITHIN : SN_GPU_TO, to->there->data, bytes + offset,
-                       to->bytes, err);
+    const bool within = from->card_block != NULL;
+    const unsigned char *bytes = within ? from->card_block->data : from->data;
+    return sn_gpu_send(r->card, within ? SN_GPU_WITHIN : SN_GPU_TO, to->card_block->data,
+                       bytes + offset, to->bytes, err);
 }
 
 static bool card_reads_from(size_t offset) {
@@ -143,7 +143,7 @@ static bool card_reads_from(size_t offset) {
 }
 
 static void card_wrote(snug_recorder *r, sn_storage *s) {
-    if (s->there && s->data)
+    if (s->card_block && s->data)
         sn_storage_leave_host(r, s);
 }
 
@@ -155,9 +155,9 @@ bool sn_card_copy(snug_recorder *r, const snug_type *type, const void *data, snu
         snug_type_bytes(type, &bytes, NULL) != SNUG_OK || bytes < LEAST_THERE ||
         (r->fed_bytes > 0 && bytes >= r->fed_bytes) ||
         sn_gpu_room(r->card, &left, NULL) != SNUG_OK || bytes > left / 2 ||
-        sn_storage_create_there(r, SN_MEM_TENSORS, bytes, &s, NULL) != SNUG_OK)
+        sn_storage_create_on_card(r, SN_MEM_TENSORS, bytes, &s, NULL) != SNUG_OK)
         return false;
-    if (sn_gpu_send(r->card, SN_GPU_TO, s->there->data, data, bytes, NULL) != SNUG_OK ||
+    if (sn_gpu_send(r->card, SN_GPU_TO, s->card_block->data, data, bytes, NULL) != SNUG_OK ||
         sn_tensor_create(r, type, &t, NULL) != SNUG_OK) {
         sn_storage_drop(r, s);
         return false;
@@ -173,17 +173,17 @@ static const sn_device *card_device(const snug_recorder *r) {
 }
 
 static sn_executor *card_executor(const snug_recorder *r) {
-    return r->there;
+    return r->card_executor;
 }
 
 /* The arena is as large as the largest plan at hand wants it; where that is too much, only this one
  * stays. */
 static snug_status card_prepare(snug_recorder *r, const sn_entry *e, snug_error *err) {
-    snug_status status = sn_executor_prepare(r->there, err);
+    snug_status status = sn_executor_prepare(r->card_executor, err);
     if (status == SNUG_E_BUDGET || status == SNUG_E_MEMORY) {
         sn_cache_keep(r, e);
-        sn_executor_forget(r->there);
-        status = sn_executor_prepare(r->there, err);
+        sn_executor_forget(r->card_executor);
+        status = sn_executor_prepare(r->card_executor, err);
     }
     if (status == SNUG_OK) /* where the pool cannot help, the driver says so */
         (void)sn_gpu_has_beside(r->card, e->reserve);
@@ -201,7 +201,7 @@ static const sn_side card_side = {.word = 1,
                                   .device = card_device,
                                   .executor = card_executor,
                                   .bytes = card_bytes,
-                                  .create = sn_storage_create_there,
+                                  .create = sn_storage_create_on_card,
                                   .bring = sn_storage_to_card,
                                   .copy_part = card_copy_part,
                                   .reads_from = card_reads_from,

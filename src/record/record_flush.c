@@ -273,7 +273,7 @@ static size_t set_feeds(const run *u, bool fed) {
     for (uint32_t i = 0; i < u->rec->n_leaf; i++) {
         const sn_storage *s = u->rec->leaf[i].storage;
         size_t bytes;
-        const bool may = u->side->feeds && s && s->data && !s->there &&
+        const bool may = u->side->feeds && s && s->data && !s->card_block &&
                          leaf_bytes(u, i, &bytes, NULL) == SNUG_OK && bytes >= FED_BYTES;
         sn_graph_set_fed(u->rec->graph, i, fed && may);
         sum += may ? bytes : 0;
@@ -292,7 +292,7 @@ static snug_status take_back(run *u, snug_error *err) {
     snug_recorder *r = u->r;
     for (uint32_t i = 0; i < u->rec->n_leaf; i++) {
         sn_storage *s = u->rec->leaf[i].storage;
-        if (!s || !s->there || s->bytes < FED_BYTES)
+        if (!s || !s->card_block || s->bytes < FED_BYTES)
             continue;
         SNUG_TRY(sn_storage_to_host(r, s, err));
         sn_storage_leave_card(r, s);

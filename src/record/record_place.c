@@ -36,7 +36,7 @@ static size_t *card_sum_of(snug_recorder *r, const sn_storage *s) {
 
 /* --- on both sides ---------------------------------------------------------------------------- */
 static void note_double(snug_recorder *r, sn_storage *s) {
-    if (s->double_link || !s->data || !s->there || s->bytes <= BOTH_BYTES)
+    if (s->double_link || !s->data || !s->card_block || s->bytes <= BOTH_BYTES)
         return;
     s->next_double = r->doubles;
     s->double_link = &r->doubles;
@@ -78,11 +78,11 @@ void sn_storage_leave_host(snug_recorder *r, sn_storage *s) {
 
 void sn_storage_leave_card(snug_recorder *r, sn_storage *s) {
     forget_double(s);
-    if (!s->there)
+    if (!s->card_block)
         return;
     *card_sum_of(r, s) -= s->bytes;
-    sn_gpu_pool_give(r->card, s->there);
-    s->there = NULL;
+    sn_gpu_pool_give(r->card, s->card_block);
+    s->card_block = NULL;
 }
 
 /* --- moving ----------------------------------------------------------------------------------- */
@@ -92,14 +92,14 @@ snug_status sn_card_take(snug_recorder *r, const char *what, size_t bytes, sn_gp
     const snug_status status = sn_gpu_pool_take(r->card, what, bytes, out, err);
     if (status != SNUG_E_BUDGET)
         return status;
-    sn_executor_forget(r->there);
+    sn_executor_forget(r->card_executor);
     return sn_gpu_pool_take(r->card, what, bytes, out, err);
 }
 
 static size_t card_bytes(const snug_recorder *r) {
     sn_gpu_pool_info pool;
     sn_gpu_pool_tell(r->card, &pool);
-    return pool.used_bytes + sn_executor_arena(r->there, SN_MEM_FIRST_ARENA).bytes;
+    return pool.used_bytes + sn_executor_arena(r->card_executor, SN_MEM_FIRST_ARENA).bytes;
 }
 
 void sn_card_note_peak(snug_recorder *r) {
@@ -109,18 +109,18 @@ void sn_card_note_peak(snug_recorder *r) {
 
 snug_status sn_storage_take_card(snug_recorder *r, sn_storage *s, snug_error *err) {
     const char *what = s->category == SN_MEM_TENSORS ? "a tensor" : "a variable";
-    SNUG_TRY(sn_card_take(r, what, s->bytes, &s->there, err));
+    SNUG_TRY(sn_card_take(r, what, s->bytes, &s->card_block, err));
     *card_sum_of(r, s) += s->bytes;
     sn_storage_count(r, s);
     return SNUG_OK;
 }
 
 snug_status sn_storage_to_card(snug_recorder *r, sn_storage *s, snug_error *err) {
-    if (s->there)
+    if (s->card_block)
         return SNUG_OK;
     SNUG_TRY(sn_storage_take_card(r, s, err));
     const snug_status status =
-        sn_gpu_send(r->card, SN_GPU_TO, s->there->data, s->data, s->bytes, err);
+        sn_gpu_send(r->card, SN_GPU_TO, s->card_block->data, s->data, s->bytes, err);
     if (status != SNUG_OK)
         sn_storage_leave_card(r, s);
     else if (s->bytes > BOTH_BYTES && s->pins == 0)
@@ -135,7 +135,7 @@ snug_status sn_storage_to_host(snug_recorder *r, sn_storage *s, snug_error *err)
         return SNUG_OK;
     SNUG_TRY(sn_alloc(r->engine, s->category, s->bytes, &s->data, err));
     const snug_status status =
-        sn_gpu_move(r->card, SN_GPU_FROM, s->data, s->there->data, s->bytes, err);
+        sn_gpu_move(r->card, SN_GPU_FROM, s->data, s->card_block->data, s->bytes, err);
     if (status != SNUG_OK)
         sn_storage_leave_host(r, s);
     else
@@ -160,13 +160,13 @@ bool sn_card_drop_doubles(snug_recorder *r, bool (*keeps)(const void *ctx, const
 /* Arenas stay: a run is in them. */
 static void bring_beside(snug_recorder *r, sn_storage *s) {
     size_t left;
-    if (s->there || !s->data || sn_gpu_room(r->card, &left, NULL) != SNUG_OK ||
+    if (s->card_block || !s->data || sn_gpu_room(r->card, &left, NULL) != SNUG_OK ||
         s->bytes > left / 2 ||
-        sn_gpu_pool_take(r->card, "a tensor", s->bytes, &s->there, NULL) != SNUG_OK)
+        sn_gpu_pool_take(r->card, "a tensor", s->bytes, &s->card_block, NULL) != SNUG_OK)
         return;
     *card_sum_of(r, s) += s->bytes;
     sn_storage_count(r, s);
-    if (sn_gpu_send_beside(r->card, s->there->data, s->data, s->bytes, NULL) != SNUG_OK)
+    if (sn_gpu_send_beside(r->card, s->card_block->data, s->data, s->bytes, NULL) != SNUG_OK)
         sn_storage_leave_card(r, s);
     else
         note_double(r, s);
@@ -185,7 +185,7 @@ void sn_card_end_ahead(snug_recorder *r, bool went_well) {
         sn_storage *s = r->ahead[i];
         if (!went_well && s->data)
             sn_storage_leave_card(r, s);
-        if (s->there && s->data && s->pins == 0)
+        if (s->card_block && s->data && s->pins == 0)
             sn_storage_leave_host(r, s);
         sn_storage_drop(r, s);
     }
@@ -196,7 +196,7 @@ void snug_tensor_bring(snug_tensor *t) {
     if (!t)
         return;
     snug_recorder *r = t->r;
-    if (!r || !r->card || r->on_host || t->state != SN_READY || t->storage->there ||
+    if (!r || !r->card || r->on_host || t->state != SN_READY || t->storage->card_block ||
         t->storage->bytes < AHEAD_BYTES || r->n_ahead == SN_N_AHEAD)
         return;
     sn_storage_hold(t->storage);
@@ -204,7 +204,7 @@ void snug_tensor_bring(snug_tensor *t) {
 }
 
 void sn_storage_unpin(snug_recorder *r, sn_storage *s) {
-    if (--s->pins == 0 && s->there && s->bytes > BOTH_BYTES)
+    if (--s->pins == 0 && s->card_block && s->bytes > BOTH_BYTES)
         sn_storage_leave_host(r, s);
 }
 
@@ -213,7 +213,7 @@ snug_status sn_storage_read(snug_recorder *r, const sn_storage *s, size_t offset
     if (bytes == 0)
         return SNUG_OK;
     if (!s->data)
-        return sn_gpu_move(r->card, SN_GPU_FROM, to, s->there->data + offset, bytes, err);
+        return sn_gpu_move(r->card, SN_GPU_FROM, to, s->card_block->data + offset, bytes, err);
     memcpy(to, (const char *)s->data + offset, bytes);
     return SNUG_OK;
 }
@@ -252,7 +252,7 @@ void snug_recorder_tell_device(const snug_recorder *r, snug_recorder_device *out
     if (!r->card)
         return;
     sn_gpu_pool_tell(r->card, &pool);
-    out->arena_bytes = sn_executor_arena(r->there, SN_MEM_FIRST_ARENA).bytes;
+    out->arena_bytes = sn_executor_arena(r->card_executor, SN_MEM_FIRST_ARENA).bytes;
     out->pool_bytes = pool.chunk_bytes;
     out->pool_free_bytes = pool.chunk_bytes - pool.used_bytes;
     out->pool_largest_free = pool.largest_free_bytes;

@@ -120,8 +120,8 @@ snug_status sn_storage_create(snug_recorder *r, sn_category cat, size_t bytes, s
     return status;
 }
 
-snug_status sn_storage_create_there(snug_recorder *r, sn_category cat, size_t bytes,
-                                    sn_storage **out, snug_error *err) {
+snug_status sn_storage_create_on_card(snug_recorder *r, sn_category cat, size_t bytes,
+                                      sn_storage **out, snug_error *err) {
     const sn_storage like = {.bytes = bytes, .category = cat};
     sn_storage *s;
     SNUG_TRY(new_storage(r, &like, &s, err));

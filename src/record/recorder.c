@@ -21,9 +21,9 @@ static void clear_recorder(snug_recorder *r) {
     sn_storage_free_left(r);
     sn_recording_drop_spare(r);
     sn_executor_destroy(r->executor);
-    sn_executor_destroy(r->there);
+    sn_executor_destroy(r->card_executor);
     sn_state_destroy(r->state);
-    r->executor = r->there = NULL;
+    r->executor = r->card_executor = NULL;
     r->state = NULL;
 }
 

@@ -36,8 +36,8 @@
 #define SN_MAX_WORK 2e10
 
 typedef struct sn_storage {
-    void *data;          /* on the host; NULL: not there */
-    sn_gpu_block *there; /* on the card; the same */
+    void *data;               /* on the host; NULL: not there */
+    sn_gpu_block *card_block; /* on the card; the same */
     size_t bytes;
     uint32_t refs, pins;        /* pins: who looks at `data` */
     sn_category category;       /* of own bytes */
@@ -288,7 +288,7 @@ struct snug_recorder {
     sn_executor *executor;
     const struct sn_side *away; /* the other side: the card's; NULL: everything runs on the host */
     sn_gpu_device *card;
-    sn_executor *there; /* the card's */
+    sn_executor *card_executor;
     size_t card_tensor_bytes, card_variable_bytes;
     size_t card_left_bytes, card_reserve_bytes; /* when the newest plan was looked for */
     size_t card_peak_bytes;
@@ -341,8 +341,8 @@ struct snug_recorder {
 SNUG_CHECKED snug_status sn_storage_create(snug_recorder *r, sn_category cat, size_t bytes,
                                            sn_storage **out, snug_error *err);
 /* The same on the card. */
-SNUG_CHECKED snug_status sn_storage_create_there(snug_recorder *r, sn_category cat, size_t bytes,
-                                                 sn_storage **out, snug_error *err);
+SNUG_CHECKED snug_status sn_storage_create_on_card(snug_recorder *r, sn_category cat, size_t bytes,
+                                                   sn_storage **out, snug_error *err);
 SNUG_CHECKED snug_status sn_storage_adopt(snug_recorder *r, const void *data, size_t bytes,
                                           void (*release)(void *ctx), void *ctx, sn_storage **out,
                                           snug_error *err);

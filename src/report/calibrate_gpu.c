@@ -188,15 +188,15 @@ static snug_status time_copy(sn_gpu_device *g, sn_gpu_copy kind, void *to, const
 }
 
 static snug_status measure_link(sn_gpu_device *g, sn_rates *r, snug_error *err) {
-    void *there = NULL, *here = NULL;
-    SNUG_TRY(sn_gpu_take(g, "a probe", LINK_BYTES, &there, err));
-    snug_status status = g->api->pin(g->gpu, LINK_BYTES, &here, err);
+    void *on_device = NULL, *on_host = NULL;
+    SNUG_TRY(sn_gpu_take(g, "a probe", LINK_BYTES, &on_device, err));
+    snug_status status = g->api->pin(g->gpu, LINK_BYTES, &on_host, err);
     if (status == SNUG_OK)
-        status = time_copy(g, SN_GPU_TO, there, here, &r->spill_read, err);
+        status = time_copy(g, SN_GPU_TO, on_device, on_host, &r->spill_read, err);
     if (status == SNUG_OK)
-        status = time_copy(g, SN_GPU_FROM, here, there, &r->spill_write, err);
-    g->api->unpin(g->gpu, here, LINK_BYTES);
-    sn_gpu_give(g, there);
+        status = time_copy(g, SN_GPU_FROM, on_host, on_device, &r->spill_write, err);
+    g->api->unpin(g->gpu, on_host, LINK_BYTES);
+    sn_gpu_give(g, on_device);
     return status;
 }
 

@@ -363,7 +363,7 @@ snug_status snug_fit(snug_model *model, const snug_fit_options *options, snug_fi
         return sn_fail(err, SNUG_E_INVALID, "%d epochs; at least 1 is needed", options->epochs);
     fit_run f = {
         .model = model, .options = options, .n_epochs = options->epochs ? options->epochs : 1};
-    model->failed.there = false;
+    model->failed.is_known = false;
     snug_status status = plan_all(&f, err);
     model->foreseen = (sn_foreseen){.is_known = false};
     if (status == SNUG_OK) {

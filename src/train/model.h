@@ -56,7 +56,7 @@ typedef struct {
 /* The batch whose loss was not finite, for snug_model_find_nan. The feeds in it are the caller's.
  */
 typedef struct {
-    bool there;
+    bool is_known;
     int64_t batch;
     sn_weighting weighting;
     sn_batch_rows rows;

@@ -155,7 +155,7 @@ static snug_status run_again(search *s, snug_model *m, const sn_model_step *step
 snug_status snug_model_find_nan(snug_model *m, char *text, size_t size, snug_error *err) {
     if (!m || !text || size == 0)
         return sn_fail(err, SNUG_E_INVALID, "snug_model_find_nan: model and text must not be NULL");
-    if (!m->failed.there)
+    if (!m->failed.is_known)
         return sn_fail(err, SNUG_E_INVALID,
                        "no training step of this model has failed with NaN or infinity");
     sn_model_step *step;

@@ -276,7 +276,7 @@ static snug_status explain(const sn_pass *p, snug_status status, snug_error *err
 
 /* What snug_model_find_nan needs to run the step again. */
 static void keep_failed(sn_pass *p, uint64_t dropout_key) {
-    p->model->failed = (sn_failed_step){.there = true,
+    p->model->failed = (sn_failed_step){.is_known = true,
                                         .batch = p->now_rows,
                                         .weighting = p->now->weighting,
                                         .rows = p->rows,
