@@ -6,6 +6,7 @@
 #include "exec/exec.h"
 #include "graph/build.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 enum { ROWS = 16, WIDE = 24, STEPS = 3, MOST_OUTPUTS = 3, OUTPUT_BYTES = 4096, PLACEMENTS = 12 };
@@ -53,8 +54,8 @@ static sn_value variable(stage *g, const char *name, int64_t rows, int64_t colum
     return v;
 }
 
-static sn_value input(stage *g, const char *name, int64_t columns) {
-    const snug_type type = {.dtype = SNUG_F32, .rank = 2, .dims = {ROWS, columns}};
+static sn_value input(stage *g, const char *name, int64_t rows, int64_t columns) {
+    const snug_type type = {.dtype = SNUG_F32, .rank = 2, .dims = {rows, columns}};
     sn_value v;
     check(g, sn_graph_input(g->graph, name, &type, &v, &g->err));
     return v;
@@ -62,11 +63,10 @@ static sn_value input(stage *g, const char *name, int64_t columns) {
 
 /* Two layers with a loss that is checked, their gradients and updates; outputs: the loss, what is
  * between the layers, and the second kernel as it was before its update. */
-static void build(stage *g) {
+static void build_training(stage *g) {
     sn_value grads[2];
     sn_attrs a;
-    check(g, sn_graph_create(g->engine, &g->graph, &g->err));
-    const sn_value x = input(g, "x", 8), t = input(g, "t", 3);
+    const sn_value x = input(g, "x", ROWS, 8), t = input(g, "t", ROWS, 3);
     const sn_value w[2] = {variable(g, "one", 8, WIDE, 5), variable(g, "two", WIDE, 3, 6)};
     sn_builder b = sn_builder_on(g->graph);
     const sn_value h = sn_build_tanh(&b, sn_build_matmul(&b, x, w[0], SN_NO_VALUE));
@@ -86,7 +86,16 @@ static void build(stage *g) {
     check(g, sn_graph_output(g->graph, "before", w[1], &g->err));
 }
 
-static void open_stage(stage *g, snug_engine *e, int n_cards) {
+/* %0 x [4, 3]; n0 square -> %1; n1 tanh -> %2. */
+static void build_two_nodes(stage *g) {
+    const sn_value x = input(g, "x", 4, 3);
+    sn_builder b = sn_builder_on(g->graph);
+    const sn_value y = sn_build_tanh(&b, sn_build_square(&b, x));
+    check(g, sn_builder_done(&b, &g->err));
+    check(g, sn_graph_output(g->graph, "y", y, &g->err));
+}
+
+static void open_stage_of(stage *g, snug_engine *e, int n_cards, void (*build)(stage *g)) {
     memset(g, 0, sizeof *g);
     g->engine = e;
     card()->n_devices = n_cards;
@@ -101,7 +110,12 @@ static void open_stage(stage *g, snug_engine *e, int n_cards) {
         for (int k = 0; k < 3; k++)
             g->t[i][k] = (float)((i + k) % 3);
     }
+    check(g, sn_graph_create(e, &g->graph, &g->err));
     build(g);
+}
+
+static void open_stage(stage *g, snug_engine *e, int n_cards) {
+    open_stage_of(g, e, n_cards, build_training);
 }
 
 static void close_stage(stage *g) {
@@ -141,37 +155,45 @@ static sn_input_binding binding(stage *g, uint32_t i) {
     return (sn_input_binding){.ctx = i == 0 ? (void *)g->x : (void *)g->t, .fill = fill};
 }
 
-/* Planned and run; returns how many of its copies go from one device to another. */
-static int run_planned(stage *g, const uint16_t *placed, traces *out) {
-    const sn_plan_options o = {.devices = g->devices, .n_devices = g->n_devices, .placed = placed};
+static int count_across(const sn_plan *p) {
+    int n = 0;
+    for (uint32_t i = 0; i < p->n_steps; i++)
+        n += p->steps[i].kind == SN_STEP_COPY && p->memories[p->steps[i].in[0].memory].device !=
+                                                     p->memories[p->steps[i].out[0].memory].device;
+    return n;
+}
+
+static void run_plan(stage *g, const sn_plan *plan, traces *out) {
     sn_state *state = make_state(g, g->devices[0]);
     sn_executor *x;
     sn_session *s;
-    sn_plan *plan;
-    int n_across = 0;
-    check(g, sn_plan_build(g->engine, g->graph, &o, &plan, &g->err));
     check(g, sn_executor_create(g->engine, state, g->devices, g->n_devices, NULL, &x, &g->err));
     check(g, sn_executor_add(x, plan, &s, &g->err));
     check(g, sn_executor_prepare(x, &g->err));
-    for (uint32_t i = 0; i < 2; i++)
+    for (uint32_t i = 0; i < sn_graph_n_inputs(g->graph); i++)
         sn_session_bind_input(s, i, binding(g, i));
     for (int step = 0; step < STEPS; step++) {
         check(g, sn_session_run(s, &g->err));
-        for (uint32_t k = 0; k < MOST_OUTPUTS; k++) {
+        for (uint32_t k = 0; k < sn_graph_n_outputs(g->graph); k++) {
             snug_view view;
             sn_session_output(s, k, &view);
             assert_true(view.bytes <= OUTPUT_BYTES);
             memcpy(out->outputs[step][k], view.data, view.bytes);
         }
     }
-    for (uint32_t i = 0; i < plan->n_steps; i++)
-        n_across += plan->steps[i].kind == SN_STEP_COPY &&
-                    plan->memories[plan->steps[i].in[0].memory].device !=
-                        plan->memories[plan->steps[i].out[0].memory].device;
     keep_variables(g, state, out);
     sn_executor_destroy(x);
-    sn_plan_destroy(plan);
     sn_state_destroy(state);
+}
+
+/* Planned and run; returns how many of its copies go from one device to another. */
+static int run_planned(stage *g, const uint16_t *placed, traces *out) {
+    const sn_plan_options o = {.devices = g->devices, .n_devices = g->n_devices, .placed = placed};
+    sn_plan *plan;
+    check(g, sn_plan_build(g->engine, g->graph, &o, &plan, &g->err));
+    run_plan(g, plan, out);
+    const int n_across = count_across(plan);
+    sn_plan_destroy(plan);
     return n_across;
 }
 
@@ -330,6 +352,79 @@ static void test_a_refusal_on_another_device_leaves_the_variables(void **state) 
     close_stage(&g);
 }
 
+/* --- plans of more queues than the planner's -------------------------------------------------- */
+
+/* Fed on the GPU's copy queue, and copied from there by the processor. */
+static const char copied_from_a_queue[] =
+    "snug plan 1\n"
+    "device 0 align 256 name gpu:0\n"
+    "device 1 align 64 name cpu:0\n"
+    "memory 0 device 0 bytes 0 used 0 bound 0 name state\n"
+    "memory 1 device 0 bytes 256 used 48 bound 48 name arena\n"
+    "memory 2 device 1 bytes 192 used 176 bound 176 name arena 1\n"
+    "total flops 0 code 0 peak s0\n"
+    "s0 feed 0 -> %%0@1+0 on 0.1 name x\n"
+    "s1 copy %%0@1+0 -> %%0@2+0 on 1.0 wait s0\n"
+    "s2 run n0 square v0 (%%0@2+0) -> (%%1@2+64) on 1.0 impl %s\n"
+    "s3 run n1 tanh v0 (%%1@2+64) -> (%%2@2+128) on 1.0 impl %s\n"
+    "output 0 %%2@2+128\n"
+    "end plan\n";
+
+/* In the block the copy of the second slice overwrites what the tanh of the first one reads. */
+static const char block_of_two_queues[] =
+    "snug plan 1\n"
+    "device 0 align 256 name gpu:0\n"
+    "device 1 align 64 name cpu:0\n"
+    "memory 0 device 0 bytes 0 used 0 bound 0 name state\n"
+    "memory 1 device 0 bytes 768 used 560 bound 560 name arena\n"
+    "memory 2 device 1 bytes 128 used 112 bound 112 name arena 1\n"
+    "total flops 0 code 0 peak s0\n"
+    "s0 feed 0 -> %%0@2+0 on 1.0 name x\n"
+    "s1 run n0 square v0 (%%0@2+0) -> (%%1@2+64) on 1.0 impl %s\n"
+    "s2 copy %%1@2+64 -> %%1@1+256 on 0.0 wait s1\n"
+    "s3 repeat 2 rows 2 last 2\n"
+    "s4 copy %%1@1+256+24 rows 0:0:2 -> %%1@1+0 rows 0:0:2 on 0.1\n"
+    "s5 run n1 tanh v0 (%%1@1+0 rows 0:0:2) -> (%%2@1+512+24 rows 0:0:2) on 0.0 wait s4 impl %s\n"
+    "s6 end\n"
+    "output 0 %%2@1+512\n"
+    "end plan\n";
+
+/* The text with the names of the kernels that the two nodes have where they are placed. */
+static void expect_text_plan(void **state, const char *text, const uint16_t placed[2]) {
+    stage g;
+    sn_plan *plan;
+    char whole[2048];
+    sn_variant v[2] = {{0}, {0}};
+    traces *naive = new_traces(), *planned = new_traces();
+    open_stage_of(&g, *state, 1, build_two_nodes);
+    g.devices[0] = &g.cards[0]->device;
+    g.devices[1] = &g.cpu.device;
+    g.n_devices = 2;
+    for (uint32_t i = 0; i < 2; i++) {
+        const sn_device *device = g.devices[placed[i]];
+        sn_opdesc d;
+        sn_graph_desc(g.graph, (sn_node){i}, &d);
+        check(&g, device->describe(device, &d, &v[i], &g.err));
+    }
+    snprintf(whole, sizeof whole, text, v[0].impl, v[1].impl);
+    check(&g, sn_plan_parse(g.engine, g.graph, whole, g.devices, 2, &plan, &g.err));
+    run_plan(&g, plan, planned);
+    run_naive(&g, placed, naive);
+    expect_same(naive, planned);
+    sn_plan_destroy(plan);
+    free(naive);
+    free(planned);
+    close_stage(&g);
+}
+
+static void test_another_device_waits_for_the_queue_of_what_it_copies(void **state) {
+    expect_text_plan(state, copied_from_a_queue, (const uint16_t[]){1, 1});
+}
+
+static void test_queues_go_through_a_block_together_beside_another_device(void **state) {
+    expect_text_plan(state, block_of_two_queues, (const uint16_t[]){1, 0});
+}
+
 static void expect_refused(stage *g, const sn_plan_options *o, snug_status status,
                            const char *text) {
     sn_plan *plan;
@@ -372,6 +467,8 @@ int main(void) {
         late_gpu_test(test_two_gpus_and_the_processor_give_the_naive_executors_bits),
         gpu_test(test_a_device_may_have_nothing_to_do),
         gpu_test(test_a_refusal_on_another_device_leaves_the_variables),
+        late_gpu_test(test_another_device_waits_for_the_queue_of_what_it_copies),
+        late_gpu_test(test_queues_go_through_a_block_together_beside_another_device),
         gpu_test(test_what_cannot_be_placed_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
