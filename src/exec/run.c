@@ -85,7 +85,8 @@ static snug_status begin_on_devices(const sn_walk *w, snug_error *err) {
         if (r != own)
             SNUG_TRY(r->kind->reach(r, s, of->queue, err));
     }
-    SNUG_TRY(own->kind->wait(own, s, bound->step, err));
+    if (bound->step->n_waits > 0)
+        SNUG_TRY(own->kind->wait(own, s, bound->step, err));
     if (!bound->writes_state || s->wrote_state)
         return SNUG_OK;
     for (sn_runner *r = sn_runner_next(s, NULL); r; r = sn_runner_next(s, r))
@@ -94,7 +95,7 @@ static snug_status begin_on_devices(const sn_walk *w, snug_error *err) {
 }
 
 static void try_to_begin(const sn_walk *w) {
-    snug_error err = {.code = SNUG_OK};
+    snug_error err; /* filled by what fails */
     const snug_status status = begin_on_devices(w, &err);
     if (status != SNUG_OK)
         note_failure(w, status, &err);
