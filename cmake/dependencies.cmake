@@ -1,4 +1,4 @@
-# Debian packages: libdnnl-dev libjansson-dev libjpeg62-turbo-dev libpng-dev zlib1g-dev libcmocka-dev (tests).
+# Debian packages: libdnnl-dev libjansson-dev libjpeg62-turbo-dev libpng-dev zlib1g-dev libcmocka-dev (tests); liblapack3 is loaded on demand.
 find_package(PkgConfig REQUIRED)
 find_package(OpenMP REQUIRED COMPONENTS C)
 find_package(Threads REQUIRED)

@@ -4,12 +4,12 @@ foreach(room ${SNUG_ROOMS})
   list(APPEND SNUG_SOURCES ${room_sources})
 endforeach()
 
-# Own kernels are compiled once per instruction set; cpu_device.c, speed.c and the oneDNN files once.
+# Own kernels are compiled once per instruction set; cpu_device.c, speed.c and the files of oneDNN and LAPACK once.
 # -fno-trapping-math changes no result: it lets comparisons on floats become vector selects. Of OpenMP they use `simd`
 # alone: threads are the engine's own (memory/team.h). -g1: lines, for a fifth less time to compile.
 set(SNUG_KERNELS ${SNUG_SOURCES})
 list(FILTER SNUG_KERNELS INCLUDE REGEX "/kernels/cpu/")
-list(FILTER SNUG_KERNELS EXCLUDE REGEX "/kernels/cpu/(cpu_device|speed|onednn[a-z_]*)\\.c$")
+list(FILTER SNUG_KERNELS EXCLUDE REGEX "/kernels/cpu/(cpu_device|speed|onednn[a-z_]*|lapack[a-z_]*)\\.c$")
 list(REMOVE_ITEM SNUG_SOURCES ${SNUG_KERNELS})
 set(isa_flags_base "")
 set(isa_flags_avx2 -mavx2 -mfma -mf16c)
@@ -42,6 +42,10 @@ set_source_files_properties(${PROJECT_SOURCE_DIR}/src/base/rng.c ${PROJECT_SOURC
   "${kernel_level};-fno-trapping-math")
 add_library(snug_objects OBJECT ${SNUG_SOURCES})
 target_compile_definitions(snug_objects PRIVATE ${SNUG_ISA_DEFINITIONS})
+if(CMAKE_LIBRARY_ARCHITECTURE) # where Debian has its own LAPACK, whichever liblapack.so.3 is
+  set_source_files_properties(${PROJECT_SOURCE_DIR}/src/kernels/cpu/lapack_library.c PROPERTIES COMPILE_DEFINITIONS
+    SN_LIBRARY_FOLDER="${CMAKE_LIBRARY_ARCHITECTURE}")
+endif()
 target_include_directories(snug_objects PRIVATE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/include ${DNNL_INCLUDE})
 target_link_libraries(snug_objects PRIVATE PkgConfig::JANSSON JPEG::JPEG PNG::PNG ZLIB::ZLIB OpenMP::OpenMP_C)
 

@@ -6,7 +6,7 @@ wanted="gcc cmake ninja-build pkg-config libdnnl-dev libjansson-dev libjpeg62-tu
 if [ "${1:-}" = --command ]; then
     shift
 else
-    wanted="$wanted python3 python3-dev python3-numpy"
+    wanted="$wanted python3 python3-dev python3-numpy liblapack3 libblas3"
 fi
 wanted="$wanted $*"
 missing=""

@@ -14,6 +14,7 @@
 static snug_status settle(snug_engine *e, const sn_share_need *need, snug_error *err) {
     if (!sn_process_is_settled(e, SN_SETTLED_CODE))
         sn_cpu_settle_code();
+    SNUG_TRY(sn_lapack_warm(e, err));
     if (need->code_bytes == 0 || sn_process_is_settled(e, SN_SETTLED_LIBRARY))
         return SNUG_OK;
     return sn_onednn_warm(e, snug_engine_threads(e), err);

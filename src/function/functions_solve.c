@@ -1,8 +1,10 @@
 /* functions_solve.c: linear equations, inverses, determinants and Cholesky factors of small
  * matrices [..., n, n] as compositions of rows: elimination with row exchange, one column after the
  * other. Gradients come from the rows. Meant for matrices of up to a hundred rows: each column is a
- * few nodes that touch the whole matrix. Eigenvalues have a row of their own (eigh); singular
- * values follow from them. */
+ * few nodes that touch the whole matrix. Eigenvalues, singular values, orthogonal factors and least
+ * squares have rows of their own. */
+#include <float.h>
+#include <math.h>
 #include <string.h>
 
 #include "function/function_call.h"
@@ -338,20 +340,43 @@ void sn_fn_cholesky_solve(sn_fn_call *c) {
     c->out[0] = solution(c, sn_build_swapaxes(c->b, lower, -2, -1), y, false);
 }
 
-/* The normal equations: (a' a + l2) x = a' b. */
+/* --- least squares ---------------------------------------------------------------------------- */
+/* l2 |x|^2 joins |a x - b|^2 as rows sqrt(l2) x = 0. */
+static void regularise(sn_fn_call *c, double l2, sn_value *a, sn_value *b) {
+    snug_type more = sn_fn_type(c, *a), zeros = sn_fn_type(c, *b);
+    if (sn_fn_failed(c))
+        return;
+    more.dims[more.rank - 2] = zeros.dims[zeros.rank - 2] = more.dims[more.rank - 1];
+    const sn_value rows[2] = {*a, sn_build_affine(c->b, identity_like(c, &more), sqrt(l2), 0)},
+                   right[2] = {*b, sn_build_fill(c->b, &zeros, 0)};
+    *a = sn_build_concat(c->b, rows, 2, -2);
+    *b = sn_build_concat(c->b, right, 2, -2);
+}
+
+/* tf.linalg.lstsq: an l2_regularizer counts where `fast`. keras.ops.lstsq: a right side may be a
+ * vector; singular values below rcond times the largest count as zero. */
 void sn_fn_lstsq(sn_fn_call *c) {
     sn_value a, b;
     sn_fn_pair(c, 0, 1, &a, &b);
-    if (sn_fn_failed(c) || sn_fn_type(c, a).rank < 2)
+    snug_type t = sn_fn_type(c, a);
+    const bool keras = sn_fn_place(c, "rcond") >= 0, vector = keras && sn_fn_type(c, b).rank == 1;
+    if (sn_fn_failed(c) || t.rank < 2)
         return sn_fn_refuse(c, SNUG_E_INVALID, "it needs matrices");
-    sn_value square = sn_build_matmul_t(c->b, a, a, true, false);
-    const snug_type t = sn_fn_type(c, square);
-    const sn_value more =
-        sn_build_affine(c->b, identity_like(c, &t), sn_fn_real(c, "l2_regularizer"), 0);
-    square = sn_build_add(c->b, square, more);
-    if (!sn_fn_failed(c) && t.dims[t.rank - 1] > MAX_ROWS)
-        return sn_fn_refuse(c, SNUG_E_UNSUPPORTED, "more than %d unknowns", MAX_ROWS);
-    c->out[0] = solution(c, square, sn_build_matmul_t(c->b, a, b, true, false), false);
+    const double l2 = keras ? 0 : sn_fn_real(c, "l2_regularizer");
+    if (l2 < 0)
+        return sn_fn_refuse(c, SNUG_E_INVALID, "l2_regularizer is %g; it must not be negative", l2);
+    b = vector ? sn_build_expand_dims(c->b, b, -1) : b;
+    if (l2 > 0 && sn_fn_flag(c, "fast"))
+        regularise(c, l2, &a, &b);
+    const int64_t m = t.dims[t.rank - 2], n = t.dims[t.rank - 1];
+    const double epsilon = t.dtype == SNUG_F64 ? DBL_EPSILON : FLT_EPSILON,
+                 usual = epsilon * (double)(m > n ? m : n);
+    const double cut = !keras || !sn_fn_given(c, "rcond") ? usual
+                       : sn_fn_real(c, "rcond") < 0       ? epsilon
+                                                          : sn_fn_real(c, "rcond");
+    c->out[0] = sn_build_lstsq(c->b, a, b, cut);
+    if (vector && !sn_fn_failed(c))
+        c->out[0] = sn_build_squeeze(c->b, c->out[0], -1);
 }
 
 /* --- eigenvalues ------------------------------------------------------------------------------ */
@@ -397,129 +422,44 @@ void sn_fn_expm(sn_fn_call *c) {
 }
 
 /* --- columns at right angles ------------------------------------------------------------------ */
-/* Columns at right angles to those of q [..., m, n] behind them, until there are m: the vectors of
- * the largest eigenvalues, which are ones, of what takes the columns' share off. */
-static sn_value completed(sn_fn_call *c, sn_value q) {
-    sn_builder *const b = c->b;
-    const sn_value wide = sn_build_cast(b, q, SNUG_F64),
-                   share = sn_build_matmul_t(b, wide, wide, false, true);
-    const snug_type t = sn_fn_type(c, q), square = sn_fn_type(c, share);
-    if (sn_fn_failed(c) || t.dims[t.rank - 1] >= t.dims[t.rank - 2])
-        return q;
-    const int64_t n = t.dims[t.rank - 1], m = t.dims[t.rank - 2];
-    const spectrum e = spectrum_of(c, sn_build_sub(b, identity_like(c, &square), share));
-    const sn_value rest = sn_build_part(b, e.vectors, -1, n, m - n);
-    const sn_value both[2] = {q, sn_build_cast(b, rest, t.dtype)};
-    return sn_build_concat(b, both, 2, -1);
-}
-
-/* The columns of x, each less its share of those before it: Gram and Schmidt, twice for accuracy.
- */
-static sn_value at_right_angles(sn_fn_call *c, sn_value x, int64_t n) {
-    sn_builder *const b = c->b;
-    const int rows = sn_fn_type(c, x).rank - 2;
-    sn_value q = SN_NO_VALUE;
-    for (int64_t k = 0; k < n && !sn_fn_failed(c); k++) {
-        sn_value v = column(c, x, k);
-        for (int pass = 0; pass < 2 && k; pass++)
-            v = sn_build_sub(
-                b, v,
-                sn_build_matmul_t(b, q, sn_build_matmul_t(b, q, v, true, false), false, false));
-        const sn_value length =
-            sn_build_sqrt(b, sn_build_sum(b, sn_build_square(b, v), 1u << rows, true));
-        const sn_value both[2] = {q, sn_build_div(b, v, length)};
-        q = k ? sn_build_concat(b, both, 2, -1) : both[1];
-    }
-    return q;
-}
-
-/* Signs are those of positive diagonals. A wide matrix has the columns of its square part; a whole
- * set of columns ("complete", full_matrices) has rows of zeros to go with the added ones. */
 void sn_fn_qr(sn_fn_call *c) {
+    sn_value out[SN_MAX_OUT] = {SN_NO_VALUE, SN_NO_VALUE};
     const sn_value x = sn_fn_float(c, 0);
-    const snug_type t = sn_fn_type(c, x);
-    if (sn_fn_failed(c) || t.rank < 2)
-        return sn_fn_refuse(c, SNUG_E_INVALID, "it needs matrices");
-    const int64_t m = t.dims[t.rank - 2], n = t.dims[t.rank - 1] < m ? t.dims[t.rank - 1] : m;
-    if (n > MAX_ROWS)
-        return sn_fn_refuse(c, SNUG_E_UNSUPPORTED, "more than %d columns at right angles",
-                            MAX_ROWS);
-    const bool keras = sn_fn_place(c, "mode") >= 0,
-               whole = keras ? strcmp(sn_fn_text(c, "mode"), "complete") == 0
-                             : sn_fn_flag(c, "full_matrices");
-    const sn_value q = at_right_angles(c, x, n),
-                   upper = sn_build_band(c->b, sn_build_matmul_t(c->b, q, x, true, false), 0,
-                                         INT32_MAX);
-    snug_type rest = t;
-    rest.dims[t.rank - 2] = m - n;
-    const sn_value both[2] = {upper, whole && m > n ? sn_build_fill(c->b, &rest, 0) : upper};
-    c->out[0] = whole ? completed(c, q) : q;
-    c->out[1] = whole && m > n ? sn_build_concat(c->b, both, 2, -2) : upper;
+    sn_attrs a;
+    sn_attrs_default(SN_OP_qr, &a);
+    a.qr.whole = sn_fn_place(c, "mode") >= 0 ? strcmp(sn_fn_text(c, "mode"), "complete") == 0
+                                             : sn_fn_flag(c, "full_matrices");
+    sn_build_all(c->b, SN_OP_qr, &a, &x, 1, out);
+    c->out[0] = out[0];
+    c->out[1] = out[1];
     c->n_out = 2;
 }
 
 /* --- singular values -------------------------------------------------------------------------- */
-/* Columns in the other order. */
-static sn_value turned(sn_fn_call *c, sn_value x, int axis) {
-    return sn_build_flip(c->b, x, 1u << axis);
-}
-
-/* u s v' of [..., m, n] with m >= n, from the eigenvalues s s of x' x, in f64: what is squared
- * keeps its digits. A column of u that belongs to s = 0 is zeros. */
-typedef struct {
-    sn_value s, u, v;
-} decomposition;
-
-static decomposition decomposed(sn_fn_call *c, sn_value x) {
-    sn_builder *const b = c->b;
-    const spectrum e = spectrum_of(c, sn_build_matmul_t(b, x, x, true, false));
-    const snug_type t = sn_fn_type(c, e.vectors);
-    if (sn_fn_failed(c))
-        return (decomposition){SN_NO_VALUE, SN_NO_VALUE, SN_NO_VALUE};
-    const sn_value v = turned(c, e.vectors, t.rank - 1), squares = turned(c, e.values, t.rank - 2),
-                   zero = sn_fn_like(c, squares, 0), one = sn_fn_like(c, squares, 1);
-    const sn_value there = sn_build_greater(b, squares, zero);
-    const sn_value safe = sn_build_sqrt(b, sn_build_select(b, there, squares, one)),
-                   s = sn_build_select(b, there, safe, zero);
-    const sn_value u = sn_build_div(b, sn_build_matmul_t(b, x, v, false, false),
-                                    sn_build_expand_dims(b, safe, -2));
-    return (decomposition){s, u, v};
+static void decompose(sn_fn_call *c, sn_value x, bool vectors, bool whole, sn_value *out) {
+    sn_attrs a;
+    sn_attrs_default(SN_OP_svd, &a);
+    a.svd.vectors = vectors;
+    a.svd.whole = vectors && whole;
+    sn_build_all(c->b, SN_OP_svd, &a, &x, 1, out);
 }
 
 sn_value sn_fn_singular_values(sn_fn_call *c, sn_value x) {
-    const snug_type t = sn_fn_type(c, x);
-    if (sn_fn_failed(c))
-        return SN_NO_VALUE;
-    const bool wide = t.dims[t.rank - 2] < t.dims[t.rank - 1];
-    const sn_value exact = sn_build_cast(c->b, x, SNUG_F64);
-    const decomposition d = decomposed(c, wide ? sn_build_swapaxes(c->b, exact, -2, -1) : exact);
-    return sn_build_cast(c->b, d.s, t.dtype);
+    sn_value out[SN_MAX_OUT] = {SN_NO_VALUE};
+    decompose(c, x, false, false, out);
+    return out[0];
 }
 
 /* s, u, v of TensorFlow; u, s, v' of Keras. */
 void sn_fn_svd(sn_fn_call *c) {
-    sn_builder *const b = c->b;
-    const sn_value given = sn_fn_float(c, 0);
-    const snug_type t = sn_fn_type(c, given);
-    if (sn_fn_failed(c) || t.rank < 2)
-        return sn_fn_refuse(c, SNUG_E_INVALID, "it needs matrices");
-    const bool wide = t.dims[t.rank - 2] < t.dims[t.rank - 1],
-               whole = sn_fn_flag(c, "full_matrices") && sn_fn_flag(c, "compute_uv");
-    sn_value x = sn_build_cast(b, given, SNUG_F64);
-    decomposition d = decomposed(c, wide ? sn_build_swapaxes(b, x, -2, -1) : x);
-    if (whole)
-        d.u = completed(c, d.u);
-    if (wide)
-        d = (decomposition){d.s, d.v, d.u};
-    const sn_value s = sn_build_cast(b, d.s, t.dtype), u = sn_build_cast(b, d.u, t.dtype),
-                   v = sn_build_cast(b, d.v, t.dtype);
-    const bool keras = sn_fn_place(c, "x") >= 0;
-    c->out[0] = keras ? u : s;
-    c->out[1] = keras ? s : u;
-    c->out[2] = keras ? sn_build_swapaxes(b, v, -2, -1) : v;
-    c->n_out = 3;
-    if (!sn_fn_flag(c, "compute_uv")) {
-        c->out[0] = s;
-        c->n_out = 1;
-    }
+    sn_value out[SN_MAX_OUT] = {SN_NO_VALUE, SN_NO_VALUE, SN_NO_VALUE};
+    const bool vectors = sn_fn_flag(c, "compute_uv"), keras = sn_fn_place(c, "x") >= 0;
+    decompose(c, sn_fn_float(c, 0), vectors, sn_fn_flag(c, "full_matrices"), out);
+    c->out[0] = out[0];
+    c->n_out = vectors ? 3 : 1;
+    if (!vectors)
+        return;
+    c->out[0] = keras ? out[1] : out[0];
+    c->out[1] = keras ? out[0] : out[1];
+    c->out[2] = keras ? out[2] : sn_build_swapaxes(c->b, out[2], -2, -1);
 }

@@ -162,5 +162,8 @@ sn_value sn_build_one_hot(sn_builder *b, sn_value indices, const sn_one_hot *spe
 /* Element [..., i, j] where low <= j - i <= high, else 0: tril(k) is (INT32_MIN, k), triu(k) is
  * (k, INT32_MAX). */
 sn_value sn_build_band(sn_builder *b, sn_value x, int64_t low, int64_t high);
+/* The shortest of those x that bring |a x - rhs| lowest; singular values of a up to this part of
+ * the largest count as zero. */
+sn_value sn_build_lstsq(sn_builder *b, sn_value a, sn_value rhs, double cut);
 
 #endif

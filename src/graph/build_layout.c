@@ -313,3 +313,11 @@ sn_value sn_build_band(sn_builder *b, sn_value x, int64_t low, int64_t high) {
     a.band.high = high;
     return sn_build(b, SN_OP_band, &a, &x, 1);
 }
+
+sn_value sn_build_lstsq(sn_builder *b, sn_value m, sn_value rhs, double cut) {
+    sn_attrs a;
+    const sn_value in[2] = {m, rhs};
+    sn_attrs_default(SN_OP_lstsq, &a);
+    a.lstsq.cut = (int64_t)sn_build_param(b, "", cut).i;
+    return sn_build(b, SN_OP_lstsq, &a, in, 2);
+}

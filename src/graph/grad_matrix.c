@@ -256,30 +256,3 @@ SN_GRAD_RULE(avgpool_grad) {
         a.pool.pad[i] = from->pad[i];
     c->din[0] = sn_build(c->b, SN_OP_avgpool, &a, &c->dout[0], 1);
 }
-
-/* --- eigh: A = V diag(w) V^T ------------------------------------------------------------------ */
-/* V (diag(dw) + F * (V^T dV)) V^T with F[i][j] = 1 / (w[j] - w[i]) beside the diagonal. The lower
- * triangle alone was read: it gets what the upper would. */
-SN_GRAD_RULE(eigh) {
-    sn_builder *const b = c->b;
-    const sn_value w = c->out[0], v = c->out[1];
-    const snug_type t = sn_rule_type(c, v);
-    const sn_value unit = sn_build_band(b, sn_build_fill(b, &t, 1), 0, 0);
-    sn_value inner = SN_NO_VALUE;
-    if (sn_value_ok(c->dout[0]))
-        inner = sn_build_mul(b, unit, sn_build_expand_dims(b, c->dout[0], -1));
-    if (sn_value_ok(c->dout[1])) {
-        const sn_value apart =
-            sn_build_sub(b, sn_build_expand_dims(b, w, -2), sn_build_expand_dims(b, w, -1));
-        const sn_value beside = sn_build_affine(b, unit, -1, 1);
-        const sn_value f = sn_build_div(b, beside, sn_build_add(b, apart, unit));
-        const sn_value turn = sn_build_mul(b, f, sn_build_matmul_t(b, v, c->dout[1], true, false));
-        inner = sn_value_ok(inner) ? sn_build_add(b, inner, turn) : turn;
-    }
-    if (!sn_value_ok(inner))
-        return;
-    const sn_value da =
-        sn_build_matmul_t(b, v, sn_build_matmul_t(b, inner, v, false, true), false, false);
-    const sn_value both = sn_build_add(b, da, sn_build_swapaxes(b, da, -2, -1));
-    c->din[0] = sn_build_sub(b, sn_build_band(b, both, INT32_MIN, 0), sn_build_mul(b, unit, da));
-}

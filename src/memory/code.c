@@ -102,12 +102,21 @@ static void give_back(const gaps *g, size_t page) {
     }
 }
 
+void sn_code_bring(sn_code_range range) {
+    const size_t page = page_size();
+    bring(range.first / page * page, (range.end + page - 1) / page * page, page);
+}
+
+void sn_code_in_small_pages(void) {
+    dl_iterate_phdr(in_small_pages, NULL);
+}
+
 /* Giving back comes first, as of a page of 2 MiB it takes all; and again, as the pages around one
  * that is brought come with it. */
 void sn_code_settle(const sn_code_range *unused, size_t n_unused) {
     const size_t page = page_size();
     gaps g = {unused, n_unused};
-    dl_iterate_phdr(in_small_pages, NULL);
+    sn_code_in_small_pages();
     give_back(&g, page);
     dl_iterate_phdr(bring_file, &g);
     give_back(&g, page);

@@ -17,5 +17,8 @@ typedef struct {
  * for the ranges, which are given back: nobody runs what lies there. Files are mapped in
  * small pages from here on. */
 void sn_code_settle(const sn_code_range *unused, size_t n_unused);
+/* The same of one range, of whichever file; and small pages, for files that came later. */
+void sn_code_bring(sn_code_range range);
+void sn_code_in_small_pages(void);
 
 #endif

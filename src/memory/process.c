@@ -97,9 +97,11 @@ static sn_process_part part_of_file(const sn_mapping *m) {
         const char *start;
         sn_process_part part;
     } names[] = {
-        {"libsnug", SN_PROCESS_SNUG},   {"libdnnl", SN_PROCESS_ONEDNN},
-        {"libgomp", SN_PROCESS_OPENMP}, {"libomp", SN_PROCESS_OPENMP},
-        {"libiomp", SN_PROCESS_OPENMP}, {"ld-", SN_PROCESS_LIBRARIES},
+        {"libsnug", SN_PROCESS_SNUG},       {"libdnnl", SN_PROCESS_ONEDNN},
+        {"liblapack", SN_PROCESS_LAPACK},   {"libblas", SN_PROCESS_LAPACK},
+        {"libgfortran", SN_PROCESS_LAPACK}, {"libquadmath", SN_PROCESS_LAPACK},
+        {"libgomp", SN_PROCESS_OPENMP},     {"libomp", SN_PROCESS_OPENMP},
+        {"libiomp", SN_PROCESS_OPENMP},     {"ld-", SN_PROCESS_LIBRARIES},
     };
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (starts_with(m->name, names[i].start))

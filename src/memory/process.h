@@ -42,6 +42,7 @@ void sn_aside_lend(snug_engine *e, int n);
 #define SN_PROCESS_MAP(X)                                                                          \
     X(SNUG, "snug's code")               /* the file this function is in, resident */              \
     X(ONEDNN, "oneDNN")                  /* libdnnl */                                             \
+    X(LAPACK, "LAPACK")                  /* liblapack, libblas, the Fortran library */             \
     X(OPENMP, "OpenMP")                  /* libgomp, libomp, libiomp */                            \
     X(LIBRARIES, "C library and others") /* libc, libm, ld.so, zlib, jansson, ... */               \
     X(FILES, "program and files")        /* mapped files that are no shared libraries */           \

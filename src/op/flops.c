@@ -77,6 +77,13 @@ double sn_flops_recurrent(const sn_opdesc *d) {
     return 2 * all(&d->in[0]) * (double)d->in[1].dims[0];
 }
 
+/* Of the order of n^3: the elements, each met once for each line of the shorter side. */
+double sn_flops_factors(const sn_opdesc *d) {
+    const snug_type *t = &d->in[0];
+    const int64_t m = t->dims[t->rank - 2], n = t->dims[t->rank - 1];
+    return all(t) * (double)(m < n ? m : n);
+}
+
 /* What moves part of a value looks at that part alone. */
 double sn_flops_moved(const sn_opdesc *d) {
     return all(&d->out[0]);

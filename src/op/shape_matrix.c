@@ -396,18 +396,85 @@ snug_status sn_shape_conv2d_pool_dw(sn_opdesc *d, snug_error *err) {
     return check_code(d, 2, &dy, err);
 }
 
-/* --- eigh ------------------------------------------------------------------------------------- */
-/* Outputs: values [..., n], vectors as columns [..., n, n], and room of that size to work in. */
-snug_status sn_shape_eigh(sn_opdesc *d, snug_error *err) {
-    snug_type t = d->in[0];
-    SNUG_TRY(sn_want_float(d, 0, err));
-    SNUG_TRY(sn_want_rank(d, 0, 2, SNUG_MAX_RANK, err));
-    const int64_t rows = t.dims[t.rank - 2], columns = t.dims[t.rank - 1];
-    if (rows >= 0 && columns >= 0 && rows != columns)
-        return sn_fail(err, SNUG_E_SHAPE, "eigh: %s is not a square matrix", sn_type_text(&t).s);
-    d->n_out = 3;
-    d->out[1] = d->out[2] = t;
-    t.rank--;
-    d->out[0] = t;
+/* --- factors of matrices ---------------------------------------------------------------------- */
+static snug_status want_matrices(const sn_opdesc *d, snug_error *err) {
+    for (int i = 0; i < d->n_in; i++) {
+        SNUG_TRY(sn_want_float(d, i, err));
+        SNUG_TRY(sn_want_rank(d, i, 2, SNUG_MAX_RANK, err));
+    }
     return SNUG_OK;
+}
+
+static int64_t rows_of(const snug_type *t) {
+    return t->dims[t->rank - 2];
+}
+
+static int64_t columns_of(const snug_type *t) {
+    return t->dims[t->rank - 1];
+}
+
+static snug_type matrices_like(const snug_type *t, int64_t rows, int64_t columns) {
+    snug_type m = *t;
+    m.dims[t->rank - 2] = rows;
+    m.dims[t->rank - 1] = columns;
+    return m;
+}
+
+/* Unknown (-1) where one of them is. */
+static int64_t shorter_of(const snug_type *t) {
+    return rows_of(t) < columns_of(t) ? rows_of(t) : columns_of(t);
+}
+
+/* Values [..., n] and vectors as columns [..., n, n]. */
+snug_status sn_shape_eigh(sn_opdesc *d, snug_error *err) {
+    const snug_type t = d->in[0];
+    SNUG_TRY(want_matrices(d, err));
+    if (rows_of(&t) >= 0 && columns_of(&t) >= 0 && rows_of(&t) != columns_of(&t))
+        return sn_fail(err, SNUG_E_SHAPE, "eigh: %s is not a square matrix", sn_type_text(&t).s);
+    d->n_out = 2;
+    d->out[0] = sn_type_rows(&t);
+    d->out[1] = t;
+    return SNUG_OK;
+}
+
+/* Values [..., k]; u [..., m, k] and v' [..., k, n], or square ones. */
+snug_status sn_shape_svd(sn_opdesc *d, snug_error *err) {
+    const snug_type t = d->in[0];
+    SNUG_TRY(want_matrices(d, err));
+    SNUG_TRY(sn_want_flag(d, "vectors", d->attrs.svd.vectors, err));
+    SNUG_TRY(sn_want_flag(d, "whole", d->attrs.svd.whole, err));
+    const int64_t k = shorter_of(&t), m = rows_of(&t), n = columns_of(&t);
+    const bool whole = d->attrs.svd.whole;
+    const snug_type values = matrices_like(&t, k, k);
+    d->n_out = d->attrs.svd.vectors ? 3 : 1;
+    d->out[0] = sn_type_rows(&values);
+    d->out[1] = matrices_like(&t, m, whole ? m : k);
+    d->out[2] = matrices_like(&t, whole ? n : k, n);
+    return SNUG_OK;
+}
+
+/* q [..., m, k] and r [..., k, n], where k is m for whole ones. */
+snug_status sn_shape_qr(sn_opdesc *d, snug_error *err) {
+    const snug_type t = d->in[0];
+    SNUG_TRY(want_matrices(d, err));
+    SNUG_TRY(sn_want_flag(d, "whole", d->attrs.qr.whole, err));
+    const int64_t k = d->attrs.qr.whole ? rows_of(&t) : shorter_of(&t);
+    d->n_out = 2;
+    d->out[0] = matrices_like(&t, rows_of(&t), k);
+    d->out[1] = matrices_like(&t, k, columns_of(&t));
+    return SNUG_OK;
+}
+
+/* [..., m, n] and [..., m, k] give [..., n, k]. */
+snug_status sn_shape_lstsq(sn_opdesc *d, snug_error *err) {
+    const snug_type *a = &d->in[0], *b = &d->in[1];
+    SNUG_TRY(want_matrices(d, err));
+    bool fits = a->dtype == b->dtype && a->rank == b->rank;
+    for (int k = 0; k < a->rank - 1 && fits; k++)
+        fits = a->dims[k] < 0 || b->dims[k] < 0 || a->dims[k] == b->dims[k];
+    if (!fits)
+        return sn_fail(err, SNUG_E_SHAPE,
+                       "lstsq: the right sides %s do not have the rows of the matrices %s",
+                       sn_type_text(b).s, sn_type_text(a).s);
+    return sn_one_output(d, matrices_like(a, columns_of(a), columns_of(b)));
 }

@@ -12,6 +12,7 @@
 
 #include "base/bytes.h"
 #include "base/size.h"
+#include "kernels/cpu/cpu.h"
 #include "memory/pool.h"
 
 #include <limits.h>
@@ -453,25 +454,40 @@ static snug_status plan_for(snug_recorder *r, const sn_recording *rec, const sn_
     return status;
 }
 
+static snug_status find_entry(snug_recorder *r, const sn_recording *rec, const sn_side *side,
+                              const key *k, size_t extra, sn_entry **out, snug_error *err) {
+    size_t room;
+    SNUG_TRY(side->find_room(r, rec, extra, &room, err));
+    side->keep_within(r, room);
+    *out = look_up(r, k, room);
+    r->info.n_hits += *out != NULL;
+    if (*out)
+        return SNUG_OK;
+    explain_miss(r, rec, k);
+    r->info.n_misses++;
+    if (r->n_entries >= MAX_ENTRIES)
+        evict_oldest(r);
+    return plan_for(r, rec, side, k, room, extra, out, err);
+}
+
+/* A plan may be the first that wants a library's code, which takes of the room: then it is brought
+ * in, and room and plan are looked for once more. */
+static snug_status find_warm(snug_recorder *r, const sn_recording *rec, const sn_side *side,
+                             const key *k, size_t extra, sn_entry **out, snug_error *err) {
+    const snug_status status = find_entry(r, rec, side, k, extra, out, err);
+    if ((status != SNUG_OK && status != SNUG_E_BUDGET) || snug_budget_bytes(r->engine) == 0 ||
+        !sn_lapack_is_cold())
+        return status;
+    SNUG_TRY(sn_lapack_warm(r->engine, err));
+    return find_entry(r, rec, side, k, extra, out, err);
+}
+
 snug_status sn_cache_find(snug_recorder *r, const sn_recording *rec, const sn_side *side,
                           size_t extra, sn_entry **out, snug_error *err) {
     key k = {.engine = r->engine};
-    size_t room;
     snug_status status = write_key(rec, side, &k, err);
     if (status == SNUG_OK)
-        status = side->find_room(r, rec, extra, &room, err);
-    if (status == SNUG_OK) {
-        side->keep_within(r, room);
-        *out = look_up(r, &k, room);
-        r->info.n_hits += *out != NULL;
-        if (!*out) {
-            explain_miss(r, rec, &k);
-            r->info.n_misses++;
-            if (r->n_entries >= MAX_ENTRIES)
-                evict_oldest(r);
-            status = plan_for(r, rec, side, &k, room, extra, out, err);
-        }
-    }
+        status = find_warm(r, rec, side, &k, extra, out, err);
     if (status == SNUG_OK)
         (*out)->last_used = ++r->serial;
     if (status == SNUG_OK && r->judges)

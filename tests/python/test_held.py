@@ -91,6 +91,19 @@ class Doors(test_asks.Held):
                                ("callbacks", "series", 32), ("predict", "dense", 2000)):
             self.check(door, model, n, (1, 1, 1.01, 1.15, 2))
 
+    def test_factors(self):
+        """LAPACK's code comes with the first plan that wants it, and is in the budget that a refusal names."""
+        for one in ("tf.linalg.eigh(a)", "tf.linalg.svd(a, full_matrices=True)", "tf.linalg.qr(a)", "tf.linalg.lstsq(a, a[:, :3])",
+                    "tf.linalg.svd(tf.cast(a, 'f8'))"):
+            text = HEAD + "a = tf.constant(rng.random((200, 200), dtype='f4'))\n" + f"for k in range(3):\n    made = {one}\n" + \
+                "    print(np.asarray(made[0]).sum())\n"
+            floor = self.floor(text)
+            for k in (1, 1, 1.01, 1.15):
+                budget = int(floor * k) // 4096 * 4096
+                code, _, err = self.run_within(budget, text)
+                self.assertEqual(code, 0, f"{one}: {floor} suffices, {budget} does not: {err}")
+                type(self).held += 1
+
     @unittest.skipUnless(test_asks.FULL, "of make test-full: all doors and models")
     def test_all_doors(self):
         for door in DOORS:

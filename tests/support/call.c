@@ -31,7 +31,7 @@ sn_variant sn_how_describe(sn_subject *s, const sn_how *how, const sn_opdesc *d)
     snug_error err;
     if (family->describe && family->describe(d, how->n_threads, &v, &err) != SNUG_OK)
         sn_complain(s, "describe: %s", err.text);
-    if (!how->isa)
+    if (!how->isa && family->reference != family->run)
         v.workspace_bytes = 0;
     return v;
 }

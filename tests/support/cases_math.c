@@ -96,4 +96,23 @@ SET(sort, {"dtype=i32", "f[7]@distinct"}, {"dtype=i64 descending=1", "f[3,67]@di
     {"dtype=i32 descending=1 k=30", "f[2,2100]@ties", VALUES})
 SET(eigh, {"", "f[2,2]"}, {"", "f[3,3]"}, {"", "f[2,4,4]"}, {"", "f[3,1,3,3]"}, {"", "f[0,3,3]"},
     {"", "f[2,0,0]"}, {"", "f[1,1]"}, {"", "f[33,33]", VALUES}, {"", "f[67,135,1,1]", VALUES},
-    {"", "f[101,3,3]", VALUES}, {"", "f[7,3,3]@special", VALUES})
+    {"", "f[101,3,3]", VALUES}, {"", "f[7,3,3]@special", VALUES}, {"", "f[3,97,97]", VALUES})
+SET(svd, {"vectors=1", "f[3,3]"}, {"vectors=1", "f[2,5,3]"}, {"vectors=1", "f[3,4]"},
+    {"", "f[4,2,3]"}, {"", "f[3,3,2]"}, {"vectors=1 whole=1", "f[4,4]"},
+    {"vectors=1 whole=1", "f[2,5,3]", VALUES}, {"vectors=1 whole=1", "f[2,3,5]", VALUES},
+    {"vectors=1", "f[1,1]"}, {"vectors=1", "f[0,3,2]"}, {"vectors=1", "f[2,0,3]", VALUES},
+    {"vectors=1 whole=1", "f[2,3,0]", VALUES}, {"vectors=1", "f[101,9,11]", VALUES},
+    {"", "f[67,135,1,1]", VALUES}, {"vectors=1", "f[7,4,3]@special", VALUES},
+    {"vectors=1", "f[61,33]", VALUES}, {"", "f[33,61]", VALUES}, {"vectors=1", "f[97,96]", VALUES})
+SET(qr, {"", "f[3,3]"}, {"", "f[2,5,3]"}, {"", "f[2,3,5]"}, {"whole=1", "f[2,4,4]"},
+    {"whole=1", "f[2,3]"}, {"whole=1", "f[2,5,3]", VALUES}, {"", "f[1,1]"}, {"", "f[0,3,2]"},
+    {"whole=1", "f[2,3,0]", VALUES}, {"", "f[2,0,3]", VALUES}, {"", "f[101,9,11]", VALUES},
+    {"whole=1", "f[67,15,11]", VALUES}, {"", "f[7,4,3]@special", VALUES},
+    {"", "f[131,135]", VALUES}, {"", "f[135,131]", VALUES})
+SET(lstsq, {"cut=0.0001", "f[3,3] f[3,2]"}, {"cut=0.0001", "f[2,5,3] f[2,5,1]"},
+    {"cut=0.0001", "f[2,3,5] f[2,3,2]"}, {"cut=0.0001", "f[1,1] f[1,1]"},
+    {"cut=0.0001", "f[0,3,2] f[0,3,2]"}, {"cut=0.0001", "f[2,0,3] f[2,0,2]", VALUES},
+    {"cut=0.0001", "f[2,3,0] f[2,3,2]", VALUES}, {"cut=0.0001", "f[3,2] f[3,0]", VALUES},
+    {"cut=0.0001", "f[101,11,9] f[101,11,3]", VALUES}, {"cut=0.0001", "f[67,61] f[67,5]", VALUES},
+    {"cut=0.0001", "f[33,61] f[33,5]", VALUES}, {"cut=0.0001", "f[7,4,3]@special f[7,4,2]", VALUES},
+    {"cut=0.0001", "f[7,4,3] f[7,4,2]@special", VALUES})

@@ -434,13 +434,6 @@ def logdet(x):
     return tf.linalg.slogdet(x)[1]
 
 
-@default_only("rcond", "keras.ops.lstsq")
-def lstsq(a, b, rcond=None):
-    vector = len(b.shape) == 1
-    made = tf.linalg.lstsq(a, b[:, None] if vector else b)
-    return made[:, 0] if vector else made
-
-
 def cholesky_inverse(x, upper=False):
     x = tf.linalg.matrix_transpose(x) if upper else x
     return tf.linalg.cholesky_solve(x, tf.eye(x.shape[-1], dtype=x.dtype))

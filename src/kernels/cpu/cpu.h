@@ -17,7 +17,7 @@
  * threads do the work (a thread that comes late has work of its own to do, or no scratch).
  * 6. A message says what is wrong, not where: the caller puts layer and operator before it.
  *
- * All files of this folder but onednn*.c and cpu_device.c are compiled once per instruction set
+ * All files of this folder but onednn*.c, lapack*.c, speed.c and cpu_device.c are compiled once per instruction set
  * (SN_ISA: base, avx2, avx512) with SN_CPU(name) giving the symbol of that build; cpu_device.c
  * picks a table by the processor. */
 #ifndef SN_KERNELS_CPU_CPU_H
@@ -69,6 +69,10 @@ void sn_cpu_speed(const sn_opdesc *d, sn_variant *v);
 void sn_cpu_settle_code(void);
 /* The same of oneDNN, for plans that make kernels by it (onednn_warm.c). */
 SNUG_CHECKED snug_status sn_onednn_warm(snug_engine *e, int n_threads, snug_error *err);
+/* And of LAPACK, for the problems that plans made so far have (lapack_warm.c). Cold: there are some
+ * that it was not asked for yet. */
+SNUG_CHECKED snug_status sn_lapack_warm(snug_engine *e, snug_error *err);
+bool sn_lapack_is_cold(void);
 
 /* oneDNN's version as text, for doctor. */
 const char *sn_cpu_library_version(char *text, size_t size);

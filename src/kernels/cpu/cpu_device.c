@@ -191,7 +191,7 @@ static snug_status describe(const sn_device *device, const sn_opdesc *d, sn_vari
         snprintf(v.impl, sizeof v.impl, "reference");
         v.speed = SN_SPEED_REFERENCE;
         v.efficiency = 1;
-        v.workspace_bytes = 0;
+        v.workspace_bytes = family->reference == family->run ? v.workspace_bytes : 0;
         v.code_bytes = 0;
     }
     *out = v;

@@ -1,0 +1,474 @@
+/* test_factors.c: eigh, svd, qr and lstsq: what their factors multiply to, matrices that LAPACK must
+ * not see, bits, its code before and after large matrices, and processes that have none. */
+#include "support/kernel_call.h"
+#include "support/subject.h"
+
+#include "base/file.h"
+#include "kernels/cpu/lapack.h"
+#include "memory/process.h"
+
+#include <dlfcn.h>
+#include <float.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* --- small products ---------------------------------------------------------------------------- */
+/* Element (i, j) of matrix k of a view. */
+static double at(const snug_view *v, int64_t k, int64_t i, int64_t j) {
+    const int64_t *d = v->type.dims + v->type.rank - 2;
+    return sn_view_get(v, (k * d[0] + i) * d[1] + j);
+}
+
+static int64_t rows(const snug_view *v) {
+    return v->type.dims[v->type.rank - 2];
+}
+
+static int64_t columns(const snug_view *v) {
+    return v->type.dims[v->type.rank - 1];
+}
+
+static double epsilon(const snug_view *v) {
+    return v->type.dtype == SNUG_F64 ? DBL_EPSILON : FLT_EPSILON;
+}
+
+/* Columns of q, or with `of_rows` its rows, are of unit length and at right angles. */
+static void expect_right_angles(const snug_view *q, int64_t k, bool of_rows) {
+    const int64_t n = of_rows ? rows(q) : columns(q), m = of_rows ? columns(q) : rows(q);
+    for (int64_t i = 0; i < n; i++)
+        for (int64_t j = 0; j < n; j++) {
+            double sum = i == j ? -1 : 0;
+            for (int64_t l = 0; l < m; l++)
+                sum += of_rows ? at(q, k, i, l) * at(q, k, j, l) : at(q, k, l, i) * at(q, k, l, j);
+            if (fabs(sum) > 20 * (double)(m + 1) * epsilon(q))
+                fail_msg("[%lld,%lld]: off by %g", (long long)i, (long long)j, sum);
+        }
+}
+
+/* a = left diag(s) right; s NULL: ones. Elements are up to 1. */
+static void expect_product(const snug_view *a, int64_t k, const snug_view *left, const snug_view *s,
+                           const snug_view *right) {
+    const int64_t n = s ? s->type.dims[s->type.rank - 1] : columns(left);
+    for (int64_t i = 0; i < rows(a); i++)
+        for (int64_t j = 0; j < columns(a); j++) {
+            double sum = -at(a, k, i, j);
+            for (int64_t l = 0; l < n; l++)
+                sum += at(left, k, i, l) * (s ? sn_view_get(s, k * n + l) : 1) * at(right, k, l, j);
+            if (fabs(sum) > 30 * (double)(n + 1) * epsilon(a))
+                fail_msg("[%lld,%lld]: off by %g", (long long)i, (long long)j, sum);
+        }
+}
+
+static void expect_order(const snug_view *w, int64_t n_matrices, int direction) {
+    const int64_t n = w->type.dims[w->type.rank - 1];
+    for (int64_t k = 0; k < n_matrices; k++)
+        for (int64_t i = 1; i < n; i++) {
+            const double step = sn_view_get(w, k * n + i) - sn_view_get(w, k * n + i - 1);
+            assert_true(direction * step >= 0);
+        }
+}
+
+static int64_t count(const snug_view *v) {
+    return sn_type_span(&v->type, 0, v->type.rank - 2);
+}
+
+static void open_call(sn_test_call *k, const char *op, const char *attrs, const char *types) {
+    const sn_kernel_case c = {.op = op, .attrs = attrs, .types = types, .param = {1e-5}};
+    sn_kernel_open(k, &c, 3);
+}
+
+/* --- what they multiply to --------------------------------------------------------------------- */
+static void test_eigh_takes_symmetric_matrices_apart(void **state) {
+    (void)state;
+    static const char *const types[] = {"f64[2,7,7]", "f32[40,40]", "f64[70,70]", "f32[3,1,1]"};
+    for (int c = 0; c < 4; c++) {
+        sn_test_call k;
+        open_call(&k, "eigh", "", types[c]);
+        sn_kernel_call(&k, k.family->run, 2, false);
+        const snug_view *a = &k.in[0], *w = &k.out[0], *v = &k.out[1];
+        for (int64_t m = 0; m < count(a); m++) {
+            expect_right_angles(v, m, false);
+            for (int64_t i = 0; i < rows(a); i++) /* a v = w v; of a the lower triangle counts */
+                for (int64_t j = 0; j < rows(a); j++) {
+                    double sum = -sn_view_get(w, m * rows(a) + j) * at(v, m, i, j);
+                    for (int64_t l = 0; l < rows(a); l++)
+                        sum += at(a, m, i > l ? i : l, i > l ? l : i) * at(v, m, l, j);
+                    assert_true(fabs(sum) < 30 * (double)(rows(a) + 1) * epsilon(a));
+                }
+        }
+        expect_order(w, count(a), 1);
+        sn_kernel_close(&k);
+    }
+}
+
+static void test_svd_takes_matrices_apart(void **state) {
+    (void)state;
+    static const char *const types[] = {"f64[2,7,4]", "f64[4,7]", "f32[60,33]", "f32[2,33,60]",
+                                        "f64[81,80]"};
+    for (int c = 0; c < 10; c++) {
+        sn_test_call k, values;
+        open_call(&k, "svd", c < 5 ? "vectors=1" : "vectors=1 whole=1", types[c % 5]);
+        open_call(&values, "svd", "", types[c % 5]);
+        sn_kernel_call(&k, k.family->run, 2, false);
+        sn_kernel_call(&values, k.family->run, 2, false);
+        for (int64_t m = 0; m < count(&k.in[0]); m++) {
+            expect_product(&k.in[0], m, &k.out[1], &k.out[0], &k.out[2]);
+            expect_right_angles(&k.out[1], m, false);
+            expect_right_angles(&k.out[2], m, true);
+        }
+        expect_order(&k.out[0], count(&k.in[0]), -1);
+        for (int64_t i = 0; i < sn_view_count(&k.out[0]); i++)
+            assert_true(fabs(sn_view_get(&k.out[0], i) - sn_view_get(&values.out[0], i)) <
+                        100 * epsilon(&k.in[0]));
+        sn_kernel_close(&k);
+        sn_kernel_close(&values);
+    }
+}
+
+static void test_qr_takes_matrices_apart(void **state) {
+    (void)state;
+    static const char *const types[] = {"f64[2,7,4]", "f64[4,7]", "f32[60,33]", "f32[2,33,60]",
+                                        "f64[140,139]"};
+    for (int c = 0; c < 10; c++) {
+        sn_test_call k;
+        open_call(&k, "qr", c < 5 ? "" : "whole=1", types[c % 5]);
+        sn_kernel_call(&k, k.family->run, 2, false);
+        const snug_view *r = &k.out[1];
+        for (int64_t m = 0; m < count(&k.in[0]); m++) {
+            expect_product(&k.in[0], m, &k.out[0], NULL, r);
+            expect_right_angles(&k.out[0], m, false);
+            for (int64_t i = 0; i < rows(r); i++)
+                for (int64_t j = 0; j < columns(r) && j < i; j++)
+                    assert_true(at(r, m, i, j) == 0);
+        }
+        sn_kernel_close(&k);
+    }
+}
+
+/* TensorFlow's: the first column of q points against the first of the matrix where that begins
+ * positive. */
+static void test_qr_has_the_signs_of_householder(void **state) {
+    (void)state;
+    sn_test_call k;
+    open_call(&k, "qr", "", "f64[2,2]");
+    static const double a[] = {3, 1, 4, 2};
+    for (int i = 0; i < 4; i++)
+        sn_view_put(&k.in[0], i, a[i]);
+    sn_kernel_call(&k, k.family->run, 1, false);
+    static const double q[] = {-0.6, -0.8, -0.8, 0.6}, r[] = {-5, -2.2, 0, 0.4};
+    for (int i = 0; i < 4; i++) {
+        assert_true(fabs(sn_view_get(&k.out[0], i) - q[i]) < 1e-14);
+        assert_true(fabs(sn_view_get(&k.out[1], i) - r[i]) < 1e-14);
+    }
+    sn_kernel_close(&k);
+}
+
+/* --- least squares ----------------------------------------------------------------------------- */
+/* The rest of the right side is at right angles to the columns of a. */
+static void test_lstsq_leaves_the_least(void **state) {
+    (void)state;
+    static const char *const types[] = {"f64[2,7,4] f64[2,7,3]", "f64[4,7] f64[4,1]",
+                                        "f64[60,33] f64[60,2]", "f64[33,60] f64[33,2]"};
+    for (int c = 0; c < 4; c++) {
+        sn_test_call k;
+        open_call(&k, "lstsq", "", types[c]);
+        sn_kernel_call(&k, k.family->run, 2, false);
+        const snug_view *a = &k.in[0], *b = &k.in[1], *x = &k.out[0];
+        for (int64_t m = 0; m < count(a); m++)
+            for (int64_t j = 0; j < columns(b); j++)
+                for (int64_t p = 0; p < columns(a); p++) {
+                    double product = 0;
+                    for (int64_t i = 0; i < rows(a); i++) {
+                        double left = at(b, m, i, j);
+                        for (int64_t l = 0; l < columns(a); l++)
+                            left -= at(a, m, i, l) * at(x, m, l, j);
+                        product += at(a, m, i, p) * left;
+                    }
+                    assert_true(fabs(product) < 1e-11);
+                }
+        sn_kernel_close(&k);
+    }
+}
+
+/* [1 1; 1 1] x = [2; 4]: of all x with x0 + x1 = 3 the shortest. */
+static void test_lstsq_of_a_singular_matrix_is_the_shortest(void **state) {
+    (void)state;
+    sn_test_call k;
+    open_call(&k, "lstsq", "", "f32[2,2] f32[2,1]");
+    for (int i = 0; i < 4; i++)
+        sn_view_put(&k.in[0], i, 1);
+    sn_view_put(&k.in[1], 0, 2);
+    sn_view_put(&k.in[1], 1, 4);
+    sn_kernel_call(&k, k.family->run, 1, false);
+    assert_true(fabs(sn_view_get(&k.out[0], 0) - 1.5) < 1e-5);
+    assert_true(fabs(sn_view_get(&k.out[0], 1) - 1.5) < 1e-5);
+    sn_kernel_close(&k);
+}
+
+/* diag(1, 1e-3) x = [1; 1]: 1000 counts, unless the cut takes it. */
+static void test_the_cut_says_what_is_zero(void **state) {
+    (void)state;
+    for (int cut = 0; cut < 2; cut++) {
+        sn_test_call k;
+        open_call(&k, "lstsq", "", "f64[2,2] f64[2,1]");
+        static const double a[] = {1, 0, 0, 1e-3};
+        for (int i = 0; i < 4; i++)
+            sn_view_put(&k.in[0], i, a[i]);
+        sn_view_put(&k.in[1], 0, 1);
+        sn_view_put(&k.in[1], 1, 1);
+        k.param[0].real = cut ? 1e-2 : 1e-4;
+        sn_kernel_call(&k, k.family->run, 1, false);
+        assert_true(fabs(sn_view_get(&k.out[0], 0) - 1) < 1e-12);
+        assert_true(fabs(sn_view_get(&k.out[0], 1) - (cut ? 0 : 1000)) < 1e-9);
+        sn_kernel_close(&k);
+    }
+}
+
+/* --- matrices that LAPACK must not see --------------------------------------------------------- */
+static const struct {
+    const char *op, *attrs, *types;
+} all[] = {{"eigh", "", "f64[3,40,40]"},
+           {"svd", "vectors=1", "f32[3,50,30]"},
+           {"svd", "vectors=1 whole=1", "f64[3,30,50]"},
+           {"svd", "", "f64[3,30,50]"},
+           {"qr", "", "f64[3,50,30]"},
+           {"qr", "whole=1", "f32[3,50,30]"},
+           {"qr", "", "f32[3,30,50]"},
+           {"lstsq", "", "f64[3,50,30] f64[3,50,2]"},
+           {"lstsq", "", "f32[3,30,50] f32[3,30,2]"}};
+enum { N_ALL = sizeof all / sizeof *all };
+
+/* Outputs of a matrix with something in it that is no number are NaN; its neighbours are as before.
+ * LAPACK ends the process where it meets one. */
+static void test_what_is_not_finite_stays_apart(void **state) {
+    (void)state;
+    const double bad[] = {NAN, INFINITY, -INFINITY};
+    for (int c = 0; c < N_ALL * 3; c++) {
+        sn_test_call k, good;
+        open_call(&k, all[c / 3].op, all[c / 3].attrs, all[c / 3].types);
+        open_call(&good, all[c / 3].op, all[c / 3].attrs, all[c / 3].types);
+        const snug_view *in = &k.in[k.d.n_in - 1];
+        const int64_t area = sn_view_count(in) / 3;
+        sn_view_put(in, 2 * area - 1, bad[c % 3]); /* the last element of the second */
+        sn_kernel_call(&k, k.family->run, 2, false);
+        sn_kernel_call(&good, k.family->run, 2, false);
+        for (int o = 0; o < k.d.n_out; o++) {
+            const int64_t n = sn_view_count(&k.out[o]) / 3;
+            for (int64_t i = 0; i < 3 * n; i++)
+                if (i / n == 1)
+                    assert_true(isnan(sn_view_get(&k.out[o], i)));
+                else
+                    assert_true(sn_view_get(&k.out[o], i) == sn_view_get(&good.out[o], i));
+        }
+        sn_kernel_close(&k);
+        sn_kernel_close(&good);
+    }
+}
+
+/* Above the diagonal eigh reads nothing: what stands there may be anything. */
+static void test_eigh_reads_the_lower_triangle(void **state) {
+    (void)state;
+    sn_test_call k, other;
+    open_call(&k, "eigh", "", "f64[9,9]");
+    open_call(&other, "eigh", "", "f64[9,9]");
+    for (int64_t i = 0; i < 9; i++)
+        for (int64_t j = i + 1; j < 9; j++)
+            sn_view_put(&other.in[0], i * 9 + j, NAN);
+    sn_kernel_call(&k, k.family->run, 1, false);
+    sn_kernel_call(&other, k.family->run, 1, false);
+    for (int o = 0; o < 2; o++)
+        assert_memory_equal(k.out[o].data, other.out[o].data, k.out[o].bytes);
+    sn_kernel_close(&k);
+    sn_kernel_close(&other);
+}
+
+/* Elements as large and as small as there are: no overflow, no end of the process. */
+static void test_extreme_numbers_are_ordinary(void **state) {
+    (void)state;
+    for (int c = 0; c < N_ALL * 2; c++) {
+        sn_test_call k;
+        open_call(&k, all[c / 2].op, all[c / 2].attrs, all[c / 2].types);
+        const bool wide = k.in[0].type.dtype == SNUG_F64;
+        const double scale = c % 2 ? (wide ? 1e-310 : 1e-41) : (wide ? 1e300 : 1e36);
+        for (int64_t i = 0; i < sn_view_count(&k.in[0]); i++)
+            sn_view_put(&k.in[0], i, sn_view_get(&k.in[0], i) * scale);
+        sn_kernel_call(&k, k.family->run, 2, false);
+        if (strcmp(all[c / 2].op, "lstsq") != 0)
+            for (int o = 0; o < k.d.n_out; o++)
+                for (int64_t i = 0; i < sn_view_count(&k.out[o]); i++)
+                    assert_true(isfinite(sn_view_get(&k.out[o], i)));
+        sn_kernel_close(&k);
+    }
+}
+
+static void test_matrices_beyond_lapack_are_refused(void **state) {
+    (void)state;
+    snug_error err;
+    sn_lapack_need need;
+    const sn_lapack_problem p = {
+        .kind = SN_LAPACK_EIGH, .is_f64 = true, .rows = 50000, .columns = 50000};
+    assert_int_equal(sn_lapack_describe(&p, &need, &err), SNUG_E_UNSUPPORTED);
+    expect_text(err.text, "50000 x 50000");
+}
+
+/* --- bits --------------------------------------------------------------------------------------- */
+static char *hold(const sn_test_call *k, size_t *bytes) {
+    *bytes = 0;
+    for (int o = 0; o < k->d.n_out; o++)
+        *bytes += k->out[o].bytes;
+    char *copy = malloc(*bytes + 1), *to = copy;
+    assert_non_null(copy);
+    for (int o = 0; o < k->d.n_out; to += k->out[o++].bytes)
+        memcpy(to, k->out[o].data, k->out[o].bytes);
+    return copy;
+}
+
+/* One matrix alone, elsewhere in memory and behind others, has the same bits, whoever computes. */
+static void test_bits_depend_on_the_matrix_alone(void **state) {
+    (void)state;
+    for (int c = 0; c < N_ALL; c++)
+        for (int threads = 1; threads <= 3; threads++) {
+            sn_test_call k, again;
+            size_t n, m;
+            open_call(&k, all[c].op, all[c].attrs, all[c].types);
+            open_call(&again, all[c].op, all[c].attrs, all[c].types);
+            for (int i = 0; i < k.d.n_in; i++) { /* the first is the third, too */
+                const size_t one = again.in[i].bytes / 3;
+                memcpy((char *)again.in[i].data + 2 * one, k.in[i].data, one);
+            }
+            again.poison = 0x11;
+            sn_kernel_call(&k, k.family->run, 1, false);
+            sn_kernel_call(&again, k.family->run, threads, false);
+            char *a = hold(&k, &n), *b = hold(&again, &m), *from = a, *to = b;
+            assert_int_equal(n, m);
+            for (int o = 0; o < k.d.n_out; from += k.out[o].bytes, to += k.out[o++].bytes) {
+                const size_t one = k.out[o].bytes / 3;
+                assert_memory_equal(from, to, 2 * one);
+                assert_memory_equal(from, to + 2 * one, one);
+            }
+            free(a);
+            free(b);
+            sn_kernel_close(&k);
+            sn_kernel_close(&again);
+        }
+}
+
+/* --- its code ----------------------------------------------------------------------------------- */
+/* What plans may run is there before: matrices of any size bring no page of code. */
+/* Request after request fails once; what was brought in before stays. */
+static void bring_code_through_faults(void) {
+    snug_status status = SNUG_E_MEMORY;
+    int n_failed = 0;
+    for (int64_t n = 0; status != SNUG_OK; n++) {
+        snug_error err;
+        snug_engine *e = sn_test_engine(0);
+        sn_fault_memory(e, n, n % 2 == 0);
+        status = sn_lapack_warm(e, &err);
+        assert_true(status == SNUG_OK || status == SNUG_E_MEMORY);
+        assert_int_equal(sn_lapack_is_cold(), status != SNUG_OK);
+        n_failed += status != SNUG_OK;
+        sn_test_engine_end(e);
+    }
+    assert_true(n_failed > 3);
+}
+
+static void test_large_matrices_bring_no_code(void **state) {
+    (void)state;
+    static const char *const large[][3] = {{"eigh", "", "f64[150,150]"},
+                                           {"svd", "vectors=1", "f64[300,150]"},
+                                           {"svd", "vectors=1 whole=1", "f64[150,170]"},
+                                           {"qr", "", "f64[170,150]"},
+                                           {"lstsq", "", "f64[170,150] f64[170,40]"},
+                                           {"lstsq", "", "f64[150,300] f64[150,40]"}};
+    sn_process before, after;
+    for (int c = 0; c < 6; c++) { /* asked for by being described */
+        sn_test_call k;
+        open_call(&k, large[c][0], large[c][1], large[c][2]);
+        sn_kernel_close(&k);
+    }
+    assert_true(sn_lapack_is_cold());
+    bring_code_through_faults();
+    sn_cpu_settle_code();
+    sn_process_read(&sn_io_system, &before);
+    for (int c = 0; c < 6; c++) {
+        sn_test_call k;
+        open_call(&k, large[c][0], large[c][1], large[c][2]);
+        sn_kernel_call(&k, k.family->run, 1, false);
+        sn_kernel_close(&k);
+    }
+    sn_process_read(&sn_io_system, &after);
+    const int64_t grown = (int64_t)after.file_bytes - (int64_t)before.file_bytes;
+    if (grown > 256 << 10)
+        fail_msg("%lld bytes of code came while matrices were taken apart", (long long)grown);
+}
+
+/* --- processes that have none ------------------------------------------------------------------- */
+/* In a child: 0 when eigh is refused with these words. */
+static void run_refused(const char *words) {
+    const sn_lapack_problem p = {.kind = SN_LAPACK_EIGH, .is_f64 = true, .rows = 3, .columns = 3};
+    sn_lapack_need need;
+    snug_error err = {0};
+    const snug_status status = sn_lapack_describe(&p, &need, &err);
+    const bool ok = status == SNUG_E_UNSUPPORTED && strstr(err.text, words) &&
+                    strstr(err.text, "install liblapack3 and libblas3");
+    if (!ok)
+        print_error("%s: %s\n", snug_status_name(status), err.text);
+    _exit(ok ? 0 : 1);
+}
+
+static void expect_child_ok(pid_t child) {
+    int status;
+    assert_true(child > 0);
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+}
+
+/* libblas.so.3 is there and has no BLAS: LAPACK does not load. */
+static void test_without_lapack_its_package_is_named(void **state) {
+    (void)state;
+    const pid_t child = fork();
+    if (child == 0) {
+        if (!dlopen(SNUG_OTHER_BLAS, RTLD_NOW))
+            _exit(2);
+        run_refused("it is LAPACK's work; install");
+    }
+    expect_child_ok(child);
+}
+
+/* It says that it is OpenBLAS: its functions are others'. */
+static void test_lapack_over_another_blas_is_refused(void **state) {
+    (void)state;
+    void *const blas = dlopen(SNUG_OWN_BLAS, RTLD_NOW | RTLD_NOLOAD);
+    assert_null(blas);
+    const pid_t child = fork();
+    if (child == 0) {
+        if (!dlopen(SNUG_OTHER_BLAS, RTLD_NOW | RTLD_GLOBAL) ||
+            !dlopen(SNUG_OWN_BLAS, RTLD_NOW | RTLD_GLOBAL))
+            _exit(2);
+        run_refused("OpenBLAS");
+    }
+    expect_child_ok(child);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_without_lapack_its_package_is_named),
+        cmocka_unit_test(test_lapack_over_another_blas_is_refused),
+        cmocka_unit_test(test_large_matrices_bring_no_code),
+        cmocka_unit_test(test_eigh_takes_symmetric_matrices_apart),
+        cmocka_unit_test(test_svd_takes_matrices_apart),
+        cmocka_unit_test(test_qr_takes_matrices_apart),
+        cmocka_unit_test(test_qr_has_the_signs_of_householder),
+        cmocka_unit_test(test_lstsq_leaves_the_least),
+        cmocka_unit_test(test_lstsq_of_a_singular_matrix_is_the_shortest),
+        cmocka_unit_test(test_the_cut_says_what_is_zero),
+        cmocka_unit_test(test_what_is_not_finite_stays_apart),
+        cmocka_unit_test(test_eigh_reads_the_lower_triangle),
+        cmocka_unit_test(test_extreme_numbers_are_ordinary),
+        cmocka_unit_test(test_matrices_beyond_lapack_are_refused),
+        cmocka_unit_test(test_bits_depend_on_the_matrix_alone),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
