@@ -17,9 +17,9 @@
  * threads do the work (a thread that comes late has work of its own to do, or no scratch).
  * 6. A message says what is wrong, not where: the caller puts layer and operator before it.
  *
- * All files of this folder but onednn*.c, lapack*.c, speed.c and cpu_device.c are compiled once per instruction set
- * (SN_ISA: base, avx2, avx512) with SN_CPU(name) giving the symbol of that build; cpu_device.c
- * picks a table by the processor. */
+ * All files of this folder but onednn*.c, lapack*.c, speed.c and cpu_device.c are compiled once per
+ * instruction set (SN_ISA: base, avx2, avx512) with SN_CPU(name) giving the symbol of that build;
+ * cpu_device.c picks a table by the processor. */
 #ifndef SN_KERNELS_CPU_CPU_H
 #define SN_KERNELS_CPU_CPU_H
 

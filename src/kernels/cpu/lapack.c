@@ -1,7 +1,7 @@
 /* lapack.c: LAPACK's Fortran interface (lapack.h).
  *
  * A workspace, each part from a line of the cache on:
- *     work | roots (singular values, reflectors) | indices | copies of operands | the answer's state
+ *     work | roots (singular values, reflectors) | indices | copies of operands | the state
  * XERBLA ends the process where it is given an argument that is none, and LAPACK calls it itself
  * where it meets a NaN: so matrices are looked at before. */
 #include "kernels/cpu/lapack.h"

@@ -9,8 +9,8 @@
  *
  * The library is liblapack.so.3 over its own BLAS (Debian: liblapack3, libblas3): it allocates
  * nothing, has no threads, and the bits of a matrix depend on nothing but the matrix. It is loaded
- * with the first plan that has such a row, once for the process, and stays. LAPACK over OpenBLAS and
- * its like is refused: their buffers grow with what they are given, beside every budget.
+ * with the first plan that has such a row, once for the process, and stays. LAPACK over OpenBLAS
+ * and its like is refused: their buffers grow with what they are given, beside every budget.
  *
  * LAPACK's matrices lie by columns, ours by rows: it is given the transposed ones. */
 #ifndef SN_KERNELS_CPU_LAPACK_H
