@@ -295,7 +295,7 @@ OF_ROWS = {
     "message": "what an error says", "synchronized": "how replicas agree, of which there is one", "a_is_sparse": "how a product is computed",
     "b_is_sparse": "how a product is computed", "grad_a": "a mark for gradients", "grad_b": "a mark for gradients",
     "var": "for an assignment that TensorFlow 2 does otherwise", "saturate": "what does not fit is always cut to the nearest that does",
-    "assume_unique": "how it is computed", "flash_attention": "how it is computed", "fast": "how it is computed", "alg": "there is one algorithm",
+    "assume_unique": "how it is computed", "flash_attention": "how it is computed", "alg": "there is one algorithm",
     "rng_alg": "there is one algorithm", "conjugate": "of real numbers",
 }
 ELSEWHERE = {("jpeg_quality", "dct_method"): "how fast a picture is read, within what it may differ by", ("split", "num"): "follows from others",
