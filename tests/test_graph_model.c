@@ -481,6 +481,10 @@ static const struct {
      "output 'y' is f32[2,8], where the other graph has 'y', f32[2,4]"},
     {RELU_X "output y %1\n", HEAD X W "%2 = add(%0 %1) | forward -> f32[?,4]\noutput y %2\n",
      "variable 'w' is not in the other graph; make it there, too"},
+    {HEAD X W "%2 = add(%0 %1) | forward -> f32[?,4]\noutput y %2\n",
+     HEAD X "%1 variable w f32[1] home 0 init constant 0 1 0\n"
+            "%2 = add(%0 %1) | forward -> f32[?,4]\noutput y %2\n",
+     "variable 'w' is f32[1], where the other graph has 'w', f32[4]"},
 };
 
 static void test_what_no_model_can_be_is_refused(void **state) {
