@@ -241,6 +241,13 @@ static sn_plan_floor floor_of(rig *r) {
     return floor;
 }
 
+static double seconds_of(rig *r, const sn_graph *g) {
+    sn_plan *plan = plan_of(r, g, &(sn_plan_options){.slices = 0});
+    const double seconds = plan->seconds;
+    sn_plan_destroy(plan);
+    return seconds;
+}
+
 /* How many plans within less than all bytes are of the graph with fused updates. */
 static int count_fused(snug_engine *e, const subject *of) {
     rig r;
@@ -249,6 +256,7 @@ static int count_fused(snug_engine *e, const subject *of) {
     sn_plan *plan = plan_of(&r, r.step->graph, &(sn_plan_options){.fused = r.fused});
     const double fastest = plan->seconds;
     const size_t most = plan->memories[SN_MEM_FIRST_ARENA].bytes;
+    assert_true(fastest == fmin(seconds_of(&r, r.step->graph), seconds_of(&r, r.fused)));
     const state_bytes plain = train(&r, plan);
     const sn_plan_floor floor = floor_of(&r);
     double last = INFINITY;

@@ -152,6 +152,8 @@ void sn_session_bind_value(sn_session *s, sn_value v, void *data);
 bool sn_session_uses(const sn_session *s, sn_var var);
 /* What the session of a plan takes of memory, about. */
 size_t sn_session_bytes(const sn_plan *p);
+/* What each step of a plan of the graph takes with its session: by its nodes, whatever is fed. */
+size_t sn_session_step_bytes(const sn_graph *g);
 bool sn_session_is_ready(const sn_session *s); /* no prepare is needed before a run */
 void sn_session_set_real(sn_session *s, sn_param p, double v);
 void sn_session_set_key(sn_session *s, sn_param p, int64_t v);

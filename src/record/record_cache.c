@@ -5,9 +5,8 @@
  * much room there is, is compared.
  *
  * A plan for a limit is taken as long as it fits the room there is now, unless so much room has
- * come that a faster one could be had. Room breathes, as an interpreter does: plans are made for
- * whole steps of it, so that equal programs get equal plans, and for all of it where a step is too
- * much. Plans that no longer fit go: the arena is as large as the largest there is. */
+ * come that a faster one could be had. Which plan a room gets is decided in budget/room.h. Plans
+ * that no longer fit go: the arena is as large as the largest there is. */
 #include "record/recording.h"
 
 #include "base/bytes.h"
@@ -22,14 +21,11 @@
 
 #define MAX_ENTRIES 256
 #define MIB         ((size_t)1 << 20)
-#define ROOM_STEP   (MIB / 4)
 /* What equal runs of an interpreter differ by, an arena of its objects: told with the smallest
  * budget, not kept. */
 #define BREATH (MIB + MIB / 4)
 /* Of a worker of a pipeline, results that may wait for who asks for them. */
 #define WAITING 4
-/* Of a step of a plan and of the session that runs it. */
-#define STEP_BYTES 1536
 /* Of a node of a recording: of its graph, its plan and its session. */
 #define NODE_BYTES ((size_t)2560)
 /* Of a node, what the planner works in: measured, and a fifth more. */
@@ -274,16 +270,17 @@ static snug_status find_donors(snug_recorder *r, sn_entry *e, snug_error *err) {
 
 /* The planner works in what is set aside, too: nobody makes anything of that meanwhile. Where it
  * has too little nevertheless, the arena of the last run goes first. */
-static snug_status plan_here(snug_recorder *r, const sn_plan_options *o, sn_entry *e,
-                             snug_error *err) {
+static snug_status plan_here(snug_recorder *r, const sn_room_ask *ask, sn_entry *e,
+                             sn_room_made *made, snug_error *err) {
+    sn_plan_floor *const floor = ask->options.floor;
     sn_aside_lend(r->engine, 1);
-    snug_status status = sn_plan_build(r->engine, e->graph, o, &e->plan, err);
-    if (status == SNUG_E_BUDGET && o->floor->bytes == 0) {
+    snug_status status = sn_room_plan(r->engine, ask, made, err);
+    if (status == SNUG_E_BUDGET && floor->bytes == 0) {
         sn_executor_forget(r->executor);
-        status = sn_plan_build(r->engine, e->graph, o, &e->plan, err);
+        status = sn_room_plan(r->engine, ask, made, err);
     }
-    if (status == SNUG_E_BUDGET && o->floor->bytes == 0)
-        o->floor->bytes = sn_graph_n_nodes(e->graph) * WORK_BYTES;
+    if (status == SNUG_E_BUDGET && floor->bytes == 0)
+        floor->bytes = sn_graph_n_nodes(e->graph) * WORK_BYTES;
     sn_aside_lend(r->engine, -1);
     return status;
 }
@@ -311,16 +308,19 @@ static snug_status make_plan(snug_recorder *r, const sn_recording *rec, size_t r
                              sn_entry *e, const sn_graph *wide, snug_error *err) {
     const sn_device *device = e->side->device(r);
     sn_plan_floor floor = {0};
-    const sn_plan_options o = {.devices = &device,
-                               .n_devices = 1,
-                               .arena_bytes = room,
-                               .step_bytes = room ? e->side->step_bytes : 0,
-                               .fused = wide,
-                               .floor = &floor};
-    const snug_status status = e->side->plan(r, &o, e, err);
+    sn_room_made made;
+    const sn_room_ask ask = {
+        .graph = e->graph,
+        .options = {.devices = &device, .n_devices = 1, .fused = wide, .floor = &floor},
+        .room = room,
+        .size = {.step_bytes = e->side->counts_steps ? sn_session_step_bytes(e->graph) : 0}};
+    const snug_status status = e->side->plan(r, &ask, e, &made, err);
     if (status == SNUG_E_BUDGET)
         return e->side->refuse(r, rec, &floor, extra, err);
-    return status;
+    SNUG_TRY(status);
+    e->plan = made.plan;
+    e->arena_limit = made.limit;
+    return SNUG_OK;
 }
 
 static snug_status plan_entry(snug_recorder *r, const sn_recording *rec, size_t room, size_t extra,
@@ -361,7 +361,6 @@ static snug_status make_entry(snug_recorder *r, const sn_recording *rec, const s
     sn_entry *e = block;
     const double start = seconds_now();
     e->side = side;
-    e->arena_limit = room;
     snug_status status = make_maps(rec, e, err);
     if (status == SNUG_OK)
         status = plan_entry(r, rec, room, extra, e, err);
@@ -441,19 +440,6 @@ static void explain_miss(snug_recorder *r, const sn_recording *rec, const key *k
                  sn_graph_n_outputs(rec->graph), i);
 }
 
-/* For whole steps of the room; where that is too little, for all of it. */
-static snug_status plan_for(snug_recorder *r, const sn_recording *rec, const sn_side *side,
-                            const key *k, size_t room, size_t extra, sn_entry **out,
-                            snug_error *err) {
-    const size_t step = side->whole_room;
-    const size_t steps = room <= step ? room : room / step * step;
-    snug_status status = make_entry(r, rec, side, k, steps, extra, out, err);
-    if (status == SNUG_E_BUDGET && steps < room)
-        status = make_entry(r, rec, side, k, room, extra, out, err);
-    r->plans_to_come -= status == SNUG_OK && r->plans_to_come > 0;
-    return status;
-}
-
 static snug_status find_entry(snug_recorder *r, const sn_recording *rec, const sn_side *side,
                               const key *k, size_t extra, sn_entry **out, snug_error *err) {
     size_t room;
@@ -467,7 +453,9 @@ static snug_status find_entry(snug_recorder *r, const sn_recording *rec, const s
     r->info.n_misses++;
     if (r->n_entries >= MAX_ENTRIES)
         evict_oldest(r);
-    return plan_for(r, rec, side, k, room, extra, out, err);
+    SNUG_TRY(make_entry(r, rec, side, k, room, extra, out, err));
+    r->plans_to_come -= r->plans_to_come > 0;
+    return SNUG_OK;
 }
 
 /* A plan may be the first that wants a library's code, which takes of the room: then it is brought
@@ -553,8 +541,7 @@ static void host_after(snug_recorder *r, bool went_well) {
     (void)r, (void)went_well;
 }
 
-const sn_side sn_host_side = {.step_bytes = STEP_BYTES,
-                              .whole_room = ROOM_STEP,
+const sn_side sn_host_side = {.counts_steps = true,
                               .device = host_device,
                               .executor = host_executor,
                               .bytes = host_bytes,

@@ -106,23 +106,20 @@ static snug_status card_refuse(const snug_recorder *r, const sn_recording *rec,
         snug_bytes_print(held, there, sizeof there), snug_bytes_print(more, least, sizeof least));
 }
 
-/* Without a limit first: that is the plan for every room that has it. */
-static snug_status card_plan(snug_recorder *r, const sn_plan_options *o, sn_entry *e,
-                             snug_error *err) {
-    sn_plan_options unlimited = *o;
-    unlimited.arena_bytes = 0;
-    unlimited.floor = NULL;
-    SNUG_TRY(sn_plan_build(r->engine, e->graph, &unlimited, &e->plan, err));
-    const size_t reserve = e->reserve = r->card_reserve_bytes = sn_gpu_reserve(r->card, e->plan);
-    if (e->plan->memories[SN_MEM_FIRST_ARENA].bytes + reserve <= o->arena_bytes) {
-        e->arena_limit = 0;
-        return SNUG_OK;
-    }
-    sn_plan_options limited = *o;
-    limited.arena_bytes = o->arena_bytes > reserve ? o->arena_bytes - reserve : 1;
-    sn_plan_destroy(e->plan);
-    e->plan = NULL;
-    return sn_plan_build(r->engine, e->graph, &limited, &e->plan, err);
+/* What the plan takes of the card when it first runs. */
+static void measure(void *ctx, const sn_plan *plain, sn_room_size *out) {
+    snug_recorder *const r = ctx;
+    out->beside = r->card_reserve_bytes = sn_gpu_reserve(r->card, plain);
+}
+
+static snug_status card_plan(snug_recorder *r, const sn_room_ask *ask, sn_entry *e,
+                             sn_room_made *made, snug_error *err) {
+    sn_room_ask own = *ask;
+    own.measure = measure;
+    own.ctx = r;
+    SNUG_TRY(sn_room_plan(r->engine, &own, made, err));
+    e->reserve = r->card_reserve_bytes;
+    return SNUG_OK;
 }
 
 /* --- bytes ------------------------------------------------------------------------------------ */
@@ -197,7 +194,6 @@ static void card_before(snug_recorder *r, sn_session *s) {
 
 static const sn_side card_side = {.word = 1,
                                   .feeds = true,
-                                  .whole_room = 1,
                                   .device = card_device,
                                   .executor = card_executor,
                                   .bytes = card_bytes,

@@ -18,6 +18,7 @@
 #ifndef SN_RECORD_RECORDING_H
 #define SN_RECORD_RECORDING_H
 
+#include "budget/room.h"
 #include "budget/share.h"
 #include "exec/exec.h"
 #include "exec/gpu_pool.h"
@@ -564,8 +565,7 @@ SNUG_CHECKED snug_status sn_direct_run(const sn_recording *rec, const sn_direct_
 typedef struct sn_side {
     uint64_t word;     /* of keys: plans of one side serve no other */
     bool feeds;        /* large leaves may stay where they are, and be fed by the plan */
-    size_t step_bytes; /* of a step of a plan, counted with the arena */
-    size_t whole_room; /* plans are made for whole multiples of so much room */
+    bool counts_steps; /* of plans: they come out of the room, too */
     const sn_device *(*device)(const snug_recorder *r);
     sn_executor *(*executor)(const snug_recorder *r);
 
@@ -585,7 +585,8 @@ typedef struct sn_side {
     snug_status (*find_room)(snug_recorder *r, const sn_recording *rec, size_t extra, size_t *room,
                              snug_error *err);
     void (*keep_within)(snug_recorder *r, size_t room); /* plans and arenas that are larger go */
-    snug_status (*plan)(snug_recorder *r, const sn_plan_options *o, sn_entry *e, snug_error *err);
+    snug_status (*plan)(snug_recorder *r, const sn_room_ask *ask, sn_entry *e, sn_room_made *made,
+                        snug_error *err);
     snug_status (*refuse)(const snug_recorder *r, const sn_recording *rec,
                           const sn_plan_floor *floor, size_t extra, snug_error *err);
 

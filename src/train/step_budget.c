@@ -12,8 +12,6 @@
 
 /* Of a weight while weights are saved: its row, its place in the order, its part of the header. */
 #define SAVED_BYTES 1536
-/* A step of a plan in slices takes that part more than one of this plan. Measured: 19 % at most. */
-#define SLICED_PART 5
 /* Of a plan without its steps, at most: tables, and the rest of its last block. */
 #define PLAN_BYTES 16384
 /* A remainder of the batch may need more than the whole (its slices do not come out even): a floor
@@ -186,17 +184,13 @@ static snug_status refuse(const snug_model *m, const sn_model_step *s, const sn_
 /* What the plan of the whole batch says of any plan of the step: the code of its kernels (the bound
  * of one has room for the two of a slice and of a shorter last one), or what a GPU's libraries
  * take; and what a step of it takes of memory. */
-static snug_status size_up(const snug_model *m, sn_model_step *s, sn_plan_options *o, sn_extras *x,
-                           snug_error *err) {
-    sn_plan_options plain = *o;
+static snug_status size_up(const snug_model *m, sn_model_step *s, const sn_plan_options *o,
+                           sn_extras *x, snug_error *err) {
     sn_plan *plan;
-    plain.arena_bytes = 0;
-    SNUG_TRY(sn_plan_build(m->engine, s->graph, &plain, &plan, err));
+    s->step_bytes = sn_session_step_bytes(s->graph);
+    SNUG_TRY(sn_plan_build(m->engine, s->graph, o, &plan, err));
     x->code = m->kind->code(plan);
-    const size_t bytes = sn_zone_bytes(plan->zone) + sn_session_bytes(plan);
-    s->step_bytes = (bytes + bytes / SLICED_PART) / plan->n_steps;
     sn_plan_destroy(plan);
-    o->step_bytes = step_bytes_of(m, s);
     x->reserve = to_come(m, s);
     return SNUG_OK;
 }
@@ -245,26 +239,24 @@ snug_status sn_model_step_fuse(sn_model_step *s, snug_error *err) {
     return sn_graph_fuse_updates(s->graph, s->graph, &none, &s->fused, err);
 }
 
-/* The second graph is made when all else is known, so that it is not booked. */
-static snug_status plan_step(snug_model *m, sn_model_step *s, sn_plan_options *o, snug_error *err) {
+/* *share NULL: without a limit. The second graph is made when all else is known, so that it is not
+ * booked. */
+static snug_status plan_step(snug_model *m, sn_model_step *s, const sn_plan_options *o,
+                             const sn_share *share, snug_error *err) {
     SNUG_TRY(sn_model_step_fuse(s, err));
-    o->fused = s->fused;
-    return sn_plan_build(m->engine, s->graph, o, &s->plan, err);
-}
-
-/* Within the arena that other steps have already, or else within what is left. */
-static snug_status plan_share(snug_model *m, sn_model_step *s, sn_plan_options *o,
-                              const sn_share *share, snug_error *err) {
-    const size_t others = arena_of_others(m) + (size_t)sn_graph_n_nodes(s->graph) * s->step_bytes;
-    const bool may_share = m->n_steps > 0 && others < share->arena;
-    o->arena_bytes = may_share ? others : share->arena > 0 ? share->arena : 1;
-    o->short_bytes = share->missing;
-    snug_status st = plan_step(m, s, o, err);
-    if (st == SNUG_E_BUDGET && may_share) {
-        o->arena_bytes = share->arena;
-        st = plan_step(m, s, o, err);
+    sn_room_ask ask = {
+        .graph = s->graph, .options = *o, .size = {.step_bytes = step_bytes_of(m, s)}};
+    sn_room_made made;
+    ask.options.fused = s->fused;
+    if (share) {
+        ask.room = share->arena > 0 ? share->arena : 1;
+        ask.missing = share->missing;
+        if (m->n_steps > 0)
+            ask.others = arena_of_others(m) + (size_t)sn_graph_n_nodes(s->graph) * s->step_bytes;
     }
-    return st;
+    SNUG_TRY(sn_room_plan(m->engine, &ask, &made, err));
+    s->plan = made.plan;
+    return SNUG_OK;
 }
 
 static snug_status plan_within(snug_model *m, sn_model_step *s, sn_plan_options *o, size_t away,
@@ -272,7 +264,7 @@ static snug_status plan_within(snug_model *m, sn_model_step *s, sn_plan_options 
     sn_extras x = {.away = away};
     SNUG_TRY(size_up(m, s, o, &x, err));
     SNUG_TRY(find_share(m, share->budget, x, share, err));
-    return plan_share(m, s, o, share, err);
+    return plan_step(m, s, o, share, err);
 }
 
 /* What the planner is asked, whatever the limit is. *away as of find_spilled; what is found lies in
@@ -307,7 +299,7 @@ snug_status sn_model_plan_within(snug_model *m, sn_model_step *s, size_t budget,
     snug_status st = ask(m, s, &z, &o, &away, err);
     o.floor = &least;
     if (st == SNUG_OK && budget == 0)
-        st = plan_step(m, s, &o, err);
+        st = plan_step(m, s, &o, NULL, err);
     else if (st == SNUG_OK)
         st = plan_within(m, s, &o, away, share, err);
     sn_zone_destroy(z);
@@ -383,7 +375,7 @@ snug_status sn_model_plan_floor(snug_model *m, sn_model_step *s, sn_budget_floor
         st = raise_floor(m, s, &o, away, inout, err);
     o.at = &inout->least;
     if (st == SNUG_OK)
-        st = plan_step(m, s, &o, err);
+        st = plan_step(m, s, &o, NULL, err);
     sn_zone_destroy(z);
     return st;
 }
@@ -476,9 +468,12 @@ snug_status sn_model_curve(snug_model *m, sn_model_step *s, sn_plan_point *out, 
     SNUG_TRY(find_share(m, 0, x, &share, err));
     SNUG_TRY(sn_model_step_fuse(s, err));
     o.fused = s->fused;
+    o.step_bytes = step_bytes_of(m, s);
     SNUG_TRY(sn_plan_curve(m->engine, s->graph, &o, out, max, n, err));
     for (uint32_t i = 0; i < *n; i++) {
-        const sn_plan_floor point = {.bytes = out[i].bytes, .seconds = out[i].seconds};
+        /* A budget's plan is made for whole steps of room; but for the smallest one. */
+        const size_t bytes = i + 1 < *n ? sn_room_steps(out[i].bytes) : out[i].bytes;
+        const sn_plan_floor point = {.bytes = bytes, .seconds = out[i].seconds};
         out[i].bytes = floor_of(m, &share, &point).budget;
     }
     sn_plan_thin(out, n); /* a card's memory comes in granules */

@@ -3,6 +3,7 @@
 #ifndef SN_TRAIN_STEP_BUDGET_H
 #define SN_TRAIN_STEP_BUDGET_H
 
+#include "budget/room.h"
 #include "budget/share.h"
 #include "train/model.h"
 
