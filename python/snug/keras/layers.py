@@ -344,7 +344,7 @@ class _Built(Layer):
         masks = masks if any(m is not None for m in masks) else None
         if not self.built:
             self.__dict__["_build_shape"] = _layer._built_for(args[0])
-        single = self._takes_picture and len(tensors) == 1 and len(tensors[0].shape) == 3
+        single = self._row["picture"] and len(tensors) == 1 and len(tensors[0].shape) == 3
         tensors = [_tf.expand_dims(t, 0) for t in tensors] if single else tensors
         with _value_errors:
             if not self._taken and (self._is_custom or self._values.get("weights") is not None):
@@ -420,7 +420,9 @@ def _take_beside(name, values, kwargs):
         if kwargs.pop("zero_output_for_mask", False):
             values["zero_output_for_mask"] = True
     for word in _NOT_TAKEN:
-        refuse(name, word, values.pop(word, None), None)
+        value = values.pop(word, None)
+        if value is not None:
+            refuse(name, word, value, None)
 
 
 _NOT_TAKEN = ("lora_rank", "lora_alpha", "quantization_config", "flash_attention")
