@@ -24,9 +24,13 @@ cp -r "$build/python/snug" "$out/bin/python/"
 find "$out/bin/python" -name __pycache__ -prune -exec rm -rf {} +
 strip --strip-debug "$out"/bin/python/snug/_C*.so
 "$build/venv/bin/python" -B -m snug bench/gpu/table.py models "$out/bin/models"
-for program in "$out"/bin/* "$out"/bin/python/snug/_C*.so; do [ -d "$program" ] || ldd "$program"; done |
-    awk '$3 ~ /^\// { print $3 }' | sort -u | grep -vE '/lib(c|m|dl|pthread|rt|stdc\+\+|gcc_s)\.so' |
-    while read -r library; do cp -L "$library" "$out/lib/"; done
+lapack=$(find /usr/lib -path '*/lapack/liblapack.so.3' | head -1) # loaded by name, so nobody is linked with it
+{
+    for program in "$out"/bin/* "$out"/bin/python/snug/_C*.so $lapack; do [ -d "$program" ] || ldd "$program"; done |
+        awk '$3 ~ /^\// { print $3 }'
+    echo "$lapack"
+} | sort -u | grep -vE '/lib(c|m|dl|pthread|rt|stdc\+\+|gcc_s)\.so' |
+    while read -r library; do [ -z "$library" ] || cp -L "$library" "$out/lib/"; done
 
 list=$(cd "$out/lib" && sha1sum ./*)
 if [ ! -f "$out/lib.tar.xz" ] || [ "$list" != "$(cat "$out/lib.list" 2>/dev/null)" ]; then
