@@ -581,6 +581,66 @@ static void test_numbers_and_starts_are_no_part_of_a_plan(void **state) {
     snug_recorder_destroy(b.r);
 }
 
+/* What is in its first element, of int32. */
+static int32_t first_whole(bench *b, const char *name, const snug_argument *args, int n) {
+    int32_t v[8] = {0};
+    snug_tensor *out = call(b, name, args, n);
+    const snug_type *const t = snug_tensor_type(out);
+    expect_ok(snug_tensor_read(out, v, (size_t)sn_type_count(t) * sizeof *v, &b->err), &b->err);
+    snug_tensor_drop(out);
+    return v[0];
+}
+
+static void test_whole_numbers_beside_whole_tensors_keep_their_digits(void **state) {
+    bench b = open_bench(state);
+    const snug_type type = {SNUG_I32, 1, {1}};
+    const snug_argument width = whole(1);
+    snug_tensor *x;
+    void *data;
+    expect_ok(snug_tensor_fresh(b.r, &type, &x, &data, &b.err), &b.err);
+    *(int32_t *)data = 1000000008; /* 1000000000 in a float32 */
+    assert_int_equal(
+        first_whole(&b, "keras.ops.mod", (const snug_argument[]){of(x), whole(1000000007)}, 2), 1);
+    assert_int_equal(first_whole(&b, "keras.ops.floor_divide",
+                                 (const snug_argument[]){of(x), whole(1000000009)}, 2),
+                     0);
+    assert_int_equal(
+        first_whole(&b, "keras.ops.pad",
+                    (const snug_argument[]){
+                        of(x), list(&width, 1), {.kind = SNUG_ARG_NONE}, whole(16777217)},
+                    4),
+        16777217);
+    snug_tensor_drop(x);
+    snug_recorder_destroy(b.r);
+}
+
+static void test_refused_settings_of_shapes(void **state) {
+    bench b = open_bench(state);
+    snug_tensor *x = rows(&b, 8, 6), *out;
+    const snug_argument twice[3] = {whole(-1), whole(-1), whole(3)},
+                        batch[3] = {{.kind = SNUG_ARG_NONE}, whole(-1), whole(3)},
+                        far = real(1e300);
+    const struct {
+        const char *name;
+        snug_argument arg;
+        const char *piece;
+    } cases[] = {{"keras.ops.reshape", list(twice, 3), "leaves extents open"},
+                 {"keras.ops.reshape", list(batch, 3), "leaves extents open"},
+                 {"tf.split", list(twice, 3), "one of them may be -1"},
+                 {"keras.ops.sum", list(&far, 1), "whole numbers"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        int function, n_out;
+        assert_true(snug_function_find(cases[i].name, &function));
+        assert_int_not_equal(snug_function_call(b.r, function,
+                                                (const snug_argument[]){of(x), cases[i].arg}, 2,
+                                                &out, 1, &n_out, &b.err),
+                             SNUG_OK);
+        expect_text(b.err.text, cases[i].piece);
+    }
+    snug_tensor_drop(x);
+    snug_recorder_destroy(b.r);
+}
+
 static void test_arithmetic_on_shapes_is_known_in_a_trace(void **state) {
     bench b = open_bench(state);
     snug_trace *trace;
@@ -792,6 +852,8 @@ int main(void) {
         TEST(less),
         engine_test(test_nodes_of_networks_give_the_bits_of_eager_calls),
         engine_test(test_numbers_and_starts_are_no_part_of_a_plan),
+        engine_test(test_whole_numbers_beside_whole_tensors_keep_their_digits),
+        engine_test(test_refused_settings_of_shapes),
         engine_test(test_arithmetic_on_shapes_is_known_in_a_trace),
         engine_test(test_draws_differ_and_seeds_repeat_them),
         engine_test(test_seeds_decide_what_happens_to_pictures),

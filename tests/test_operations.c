@@ -36,6 +36,14 @@ typedef struct {
     LAYER("Reshape", "keras.layers", "r", ",\"target_shape\":[3,1]",                               \
           "{\"args\":[" TENSOR("x") "],\"kwargs\":{}}")
 
+#define OLD(name, function, node)                                                                  \
+    ",{\"class_name\":\"TFOpLambda\",\"name\":\"" name "\",\"config\":{\"name\":\"" name           \
+    "\",\"function\":\"" function "\"},\"inbound_nodes\":[[" node "]]}"
+#define PICTURE                                                                                    \
+    LAYER("Reshape", "keras.layers", "r", ",\"target_shape\":[1,3,1]",                             \
+          "{\"args\":[" TENSOR("x") "],\"kwargs\":{}}")
+#define WINDOWS(config) PICTURE OPERATION("ExtractPatches", config, TENSOR("r"))
+
 static snug_status load(snug_engine *e, const char *layers, sn_network **n, snug_error *err) {
     char text[4000], path[256];
     sn_test_dir d;
@@ -143,6 +151,25 @@ static const struct CMUnitTest tests[] = {
     REFUSES("diagonal_outside",
             COLUMN OPERATION("Diagonal", ",\"offset\":1,\"axis1\":1,\"axis2\":2", TENSOR("r")),
             "no elements"),
+    REFUSES("a_dtype_that_is_none", ON_X("Cast", ",\"dtype\":\"float99\""),
+            "t (Operation): with a batch of 5040 in place of an open one: keras.ops.cast: dtype "
+            "float99 is not known"),
+    REFUSES("two_open_extents", ON_X("Reshape", ",\"newshape\":[-1,-1,3]"), "leaves extents open"),
+    REFUSES("shape_of_a_scalar",
+            OLD("s", "math.reduce_sum", "[\"x\",0,0,{}]") OLD("t", "shape", "[\"s\",0,0,{}]"),
+            "tf.shape: the result has no elements"),
+    REFUSES("huge_windows", WINDOWS(",\"size\":300,\"padding\":\"same\""), "300 x 300 pixels"),
+    REFUSES("huge_strides",
+            WINDOWS(",\"size\":3,\"padding\":\"same\",\"strides\":9223372036854775807"),
+            "strides has the entry 9223372036854775807"),
+    REFUSES("windows_without_a_rate", WINDOWS(",\"size\":3,\"dilation_rate\":0"),
+            "dilation_rate has the entry 0"),
+    REFUSES("pictures_beside_numbers",
+            PICTURE OLD("t", "image.ssim",
+                        "[\"r\",0,0,{\"img2\":1.0,\"max_val\":1,\"filter_size\":1}]"),
+            "at least 1 by 1 pixels"),
+    GIVES("rows_of_the_batch", ON_X("Reshape", ",\"newshape\":[null,-1,3]"), {5, 1, 2}, 3,
+          {5, 1, 2}, NULL),
 };
 
 int main(void) {

@@ -218,8 +218,9 @@ static void collect(sn_fn_call *c, const char *name, const snug_argument *a, int
             collect(c, name, &a->list.items[i], n);
         return;
     }
-    const bool whole = a->kind == SNUG_ARG_INTEGER || a->kind == SNUG_ARG_BOOL ||
-                       (a->kind == SNUG_ARG_REAL && a->real == floor(a->real));
+    const bool whole =
+        a->kind == SNUG_ARG_INTEGER || a->kind == SNUG_ARG_BOOL ||
+        (a->kind == SNUG_ARG_REAL && a->real == floor(a->real) && fabs(a->real) < 9e15);
     if (*n == SN_FN_MAX_ITEMS || (!whole && a->kind != SNUG_ARG_NONE))
         return sn_fn_refuse(c, SNUG_E_INVALID, "%s must be up to %d whole numbers", name,
                             SN_FN_MAX_ITEMS);
@@ -319,9 +320,9 @@ static sn_value scalar(sn_fn_call *c, const snug_argument *a, snug_dtype dtype) 
         (a->integer > most || a->integer < -most))
         return wide_whole(c, a->integer);
     return sn_build_scalar(c->b, dtype,
-                           dtype == SNUG_F32 ? sn_fn_rounded(c, v)
-                           : c->rounds       ? (double)(float)v
-                                             : v);
+                           dtype == SNUG_F32                       ? sn_fn_rounded(c, v)
+                           : c->rounds && a->kind == SNUG_ARG_REAL ? (double)(float)v
+                                                                   : v);
 }
 
 /* What a dtype that is only stored is computed in; any other is its own. */

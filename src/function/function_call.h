@@ -53,7 +53,7 @@ struct sn_fn_call {
     int n_slots;
     const char *names, *signature;
     bool promotes;            /* keras.ops: operands of several dtypes take a common one */
-    bool rounds;              /* numbers among them have the digits of a float32 */
+    bool rounds;              /* reals among them have the digits of a float32 */
     snug_dtype floats;        /* of what is a float where nothing says of which dtype */
     const snug_argument *arg; /* as they were given, lists and numbers that were read in place */
     int n_args;

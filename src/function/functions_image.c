@@ -158,6 +158,12 @@ static bool plane_setting(sn_fn_call *c, const char *key, int64_t *two) {
                      c->promotes ? "one or two entries" : "four entries");
     for (int k = 0; fits && k < 2; k++)
         two[k] = n == 4 ? v[1 + k] : v[n == 2 ? k : 0];
+    for (int k = 0; fits && k < 2; k++)
+        if (two[k] < 1 || two[k] > INT32_MAX) {
+            sn_fn_refuse(c, SNUG_E_INVALID, "%s has the entry %lld; it must be 1 to %d", key,
+                         (long long)two[k], INT32_MAX);
+            return false;
+        }
     return fits;
 }
 
@@ -174,6 +180,8 @@ static sn_value tiles(sn_fn_call *c, sn_value x, const int64_t *size, const int6
 typedef struct {
     const int64_t *size, *stride, *rate, *count; /* of both axes */
 } windows;
+
+#define MAX_PIXELS 4096 /* of a window that is made of slices */
 
 /* Pixel (i, j) of every window: one picture per place in the window, channel after channel. */
 static sn_value pixels(sn_fn_call *c, sn_value x, const windows *w) {
@@ -207,8 +215,6 @@ void sn_fn_extract_patches(sn_fn_call *c) {
     bool even = true;
     for (int k = 0; k < 2; k++) {
         const int64_t reach = (size[k] - 1) * rate[k] + 1, by = stride[k], extent = t.dims[1 + k];
-        if (reach < 1 || by < 1)
-            return sn_fn_refuse(c, SNUG_E_INVALID, "sizes, strides and rates are at least 1");
         count[k] =
             sn_fn_says(c, "padding", "same") ? (extent + by - 1) / by : (extent - reach) / by + 1;
         const int64_t covered = (count[k] - 1) * by + reach, more = covered - extent;
@@ -219,6 +225,11 @@ void sn_fn_extract_patches(sn_fn_call *c) {
         after[1 + k] = more > 0 ? more - more / 2 : 0;
         even = even && by == size[k] && rate[k] == 1 && covered == extent;
     }
+    if (!even && size[0] * size[1] > MAX_PIXELS)
+        return sn_fn_refuse(c, SNUG_E_UNSUPPORTED,
+                            "a window of %lld x %lld pixels; where windows overlap or leave gaps "
+                            "at most %d are possible",
+                            (long long)size[0], (long long)size[1], MAX_PIXELS);
     x = sn_build_pad(c->b, x, before, after, 0);
     c->out[0] = sn_fn_channels_back(c, even ? tiles(c, x, size, count)
                                             : pixels(c, x, &(windows){size, stride, rate, count}));

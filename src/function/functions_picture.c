@@ -80,6 +80,8 @@ void sn_fn_image_gradients(sn_fn_call *c) {
 
 /* sum of w[k] * x shifted by k along an axis, n - count + 1 pixels of n. */
 static sn_value weighted(sn_fn_call *c, sn_value x, int axis, const double *w, int count) {
+    if (sn_fn_failed(c))
+        return SN_NO_VALUE;
     const int64_t n = sn_fn_type(c, x).dims[axis] - count + 1;
     sn_value sum = SN_NO_VALUE;
     for (int k = 0; k < count; k++) {
@@ -136,16 +138,21 @@ static bool fill_window(sn_fn_call *c, double span, ssim_window *w) {
     return true;
 }
 
+/* Pictures [..., H, W, C] that are as large as it. */
+static bool holds_window(const snug_type *t, const ssim_window *w) {
+    return t->rank >= 3 && t->dims[t->rank - 3] >= w->size && t->dims[t->rank - 2] >= w->size;
+}
+
 void sn_fn_ssim(sn_fn_call *c) {
     sn_builder *const b = c->b;
     const sn_value first = sn_fn_value(c, 0);
     const sn_value x = sn_fn_unit_picture(c, first), y = sn_fn_unit_picture(c, sn_fn_value(c, 1));
-    const snug_type given = sn_fn_type(c, first), t = sn_fn_type(c, x);
+    const snug_type given = sn_fn_type(c, first), t = sn_fn_type(c, x), other = sn_fn_type(c, y);
     const double scale = given.dtype == SNUG_U8 ? 255 : 1;
     ssim_window w;
     if (sn_fn_failed(c) || !fill_window(c, sn_fn_real(c, "max_val") / scale, &w))
         return;
-    if (t.rank < 3 || t.dims[t.rank - 3] < w.size || t.dims[t.rank - 2] < w.size)
+    if (!holds_window(&t, &w) || !holds_window(&other, &w))
         return sn_fn_refuse(c, SNUG_E_INVALID, "pictures must be at least %d by %d pixels", w.size,
                             w.size);
     const sn_value mx = blur(c, x, &w), my = blur(c, y, &w), product = sn_build_mul(b, mx, my),

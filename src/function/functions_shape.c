@@ -10,12 +10,16 @@
 void sn_fn_reshape(sn_fn_call *c) {
     snug_type t;
     const sn_value x = sn_fn_value(c, 0);
-    if (!sn_fn_shape(c, sn_fn_place(c, "newshape") >= 0 ? "newshape" : "shape", &t))
+    const char *const key = sn_fn_place(c, "newshape") >= 0 ? "newshape" : "shape";
+    if (!sn_fn_shape(c, key, &t))
         return;
+    const snug_argument *const dims = sn_fn_argument(c, key);
+    const bool batch = dims->kind == SNUG_ARG_LIST && t.rank > 0 && t.rank == dims->list.n &&
+                       dims->list.items[0].kind == SNUG_ARG_NONE;
     int open = 0;
     for (int k = 0; k < t.rank; k++)
         open += t.dims[k] < 0;
-    if (open > 1 && t.dims[0] < 0 && sn_fn_type(c, x).rank > 0) /* the first one is the batch */
+    if (batch && open > 1 && c->n_slots > 0 && sn_fn_type(c, x).rank > 0) /* null in a file */
         t.dims[0] = sn_fn_type(c, x).dims[0];
     c->out[0] = sn_build_reshape(c->b, x, t.dims, t.rank);
 }
@@ -221,9 +225,10 @@ static int part_sizes(sn_fn_call *c, int64_t extent, int64_t *sizes) {
                      (long long)extent, (long long)count);
         return 0;
     }
-    bool fits = true;
+    bool fits = true, clear = true; /* the sum fits; at most one extent is left out, as -1 */
     for (int64_t i = 0; i < count; i++) {
         sizes[i] = list ? given[i] : extent / count;
+        clear = clear && (sizes[i] >= 0 || (sizes[i] == -1 && open < 0));
         open = sizes[i] < 0 ? i : open;
         fits = fits && sn_i64_add(known, sizes[i] < 0 ? 0 : sizes[i], &known);
     }
@@ -231,6 +236,9 @@ static int part_sizes(sn_fn_call *c, int64_t extent, int64_t *sizes) {
         sizes[open] = extent - known;
         known = extent;
     }
+    if (!clear)
+        sn_fn_refuse(c, SNUG_E_INVALID,
+                     "extents of parts are at least 0, and one of them may be -1");
     if (!fits || known != extent || (open >= 0 && sizes[open] < 0))
         sn_fn_refuse(c, SNUG_E_INVALID, "the parts have %lld elements, the axis %lld",
                      (long long)known, (long long)extent);
@@ -376,6 +384,13 @@ static sn_value pad_edge(sn_fn_call *c, sn_value x, const int64_t *before, const
     return x;
 }
 
+/* Keras makes a float32 of a real number; a whole one keeps its digits. */
+static double border_number(sn_fn_call *c) {
+    const double v = sn_fn_real(c, "constant_values");
+    const bool real = sn_fn_argument(c, "constant_values")->kind == SNUG_ARG_REAL;
+    return c->promotes && real ? (double)(float)v : v;
+}
+
 void sn_fn_pad(sn_fn_call *c) {
     const sn_value x = sn_fn_value(c, 0);
     const int rank = sn_fn_type(c, x).rank;
@@ -395,9 +410,7 @@ void sn_fn_pad(sn_fn_call *c) {
     else if (sn_fn_says(c, "mode", "edge"))
         c->out[0] = pad_edge(c, x, before, after);
     else if (sn_fn_says(c, "mode", "constant"))
-        c->out[0] = sn_build_pad(c->b, x, before, after,
-                                 c->promotes ? (double)(float)sn_fn_real(c, "constant_values")
-                                             : sn_fn_real(c, "constant_values"));
+        c->out[0] = sn_build_pad(c->b, x, before, after, border_number(c));
     else
         sn_fn_refuse(c, SNUG_E_INVALID, "mode must be CONSTANT, REFLECT or SYMMETRIC");
 }

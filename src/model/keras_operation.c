@@ -171,10 +171,18 @@ static snug_status read_array(reader *r, char kind, const json_t *value, snug_ar
     return SNUG_OK;
 }
 
+static bool is_float(const char *dtype) {
+    static const char *const names[] = {"float16", "bfloat16", "float32", "float64", "float"};
+    bool found = false;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        found = found || strcmp(dtype, names[i]) == 0;
+    return found;
+}
+
 /* "float32" is whatever the network computes in; other dtypes go by their names. */
 static snug_status read_text(reader *r, char kind, const char *text, snug_argument *out,
                              snug_error *err) {
-    if (kind == 'D' && (strncmp(text, "float", 5) == 0 || strncmp(text, "bfloat", 6) == 0)) {
+    if (kind == 'D' && is_float(text)) {
         *out = (snug_argument){.kind = SNUG_ARG_DTYPE, .dtype = SNUG_F32};
         return SNUG_OK;
     }

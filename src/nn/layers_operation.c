@@ -34,6 +34,8 @@ static sn_value known(node *n) {
     sn_builder *const b = n->f.b;
     const snug_type *const t = &n->f.known_type;
     sn_value out = SN_NO_VALUE;
+    if (sn_type_count(t) == 0)
+        sn_fn_refuse(&n->f, SNUG_E_UNSUPPORTED, "the result has no elements");
     for (int64_t i = 0; i < sn_type_count(t); i++) {
         const sn_value one =
             sn_build_fill(b, &(snug_type){t->dtype, 1, {1}}, (double)n->f.known[i]);
@@ -151,7 +153,8 @@ static int infer(const node *n, const sn_operation *o, sn_value *out) {
         return 0;
     const int again = types_for(n, o, large[1], others, &c->b->error);
     if (!merge(types, count, others, again))
-        sn_layer_refuse(c, SNUG_E_UNSUPPORTED, "how many results there are depends on the batch");
+        sn_fail(&c->b->error, SNUG_E_UNSUPPORTED,
+                "how many results there are depends on the batch");
     const int few = types_for(n, o, small, others, &refused);
     const bool too_small = refused.code == SNUG_E_SHAPE || refused.code == SNUG_E_INVALID ||
                            refused.code == SNUG_E_UNSUPPORTED;
@@ -183,6 +186,10 @@ void sn_layer_build_operation(sn_layer_call *c) {
     if (!o)
         return sn_layer_refuse(c, SNUG_E_INVALID, "it comes with a model file only");
     fill_slots(c, o, &n);
+    if (c->b->error.code != SNUG_OK)
+        return;
     c->n_out = is_open(c, &n) ? infer(&n, o, c->outs) : run_row(&n, o, c->outs);
     c->out = c->outs[0];
+    if (c->b->error.code != SNUG_OK)
+        sn_fail_in(&c->b->error, c->b->error.code, "%s (Operation)", c->path);
 }
