@@ -7,6 +7,8 @@
 #include "kernels/cpu/lapack.h"
 #include "memory/process.h"
 
+#include <snug/record.h>
+
 #include <dlfcn.h>
 #include <float.h>
 #include <math.h>
@@ -357,6 +359,30 @@ static void test_bits_depend_on_the_matrix_alone(void **state) {
 
 /* --- its code ----------------------------------------------------------------------------------- */
 /* What plans may run is there before: matrices of any size bring no page of code. */
+/* Within a budget the first plan that wants some code is made for the room that is left beside it:
+ * before it runs, that is there. */
+static void test_a_budget_brings_code_before_a_step_runs(void **state) {
+    (void)state;
+    const snug_type t = SHAPE(SNUG_F32, 2, 2);
+    snug_engine *e = sn_test_engine(0);
+    snug_error err;
+    snug_recorder *r;
+    snug_tensor *a, *made[2];
+    float values[2];
+    expect_ok(snug_budget(e, (size_t)1 << 30, &err), &err);
+    expect_ok(snug_recorder_create(e, &r, &err), &err);
+    expect_ok(snug_tensor_copy(r, &t, (float[]){2, 1, 1, 2}, &a, &err), &err);
+    expect_ok(snug_record_op(r, "eigh", "", &a, 1, made, 2, &err), &err);
+    expect_ok(snug_tensor_read(made[0], values, sizeof values, &err), &err);
+    assert_true(fabsf(values[0] - 1) < 1e-6f && fabsf(values[1] - 3) < 1e-6f);
+    assert_false(sn_lapack_is_cold());
+    snug_tensor_drop(a);
+    snug_tensor_drop(made[0]);
+    snug_tensor_drop(made[1]);
+    snug_recorder_destroy(r);
+    sn_test_engine_end(e);
+}
+
 /* Request after request fails once; what was brought in before stays. */
 static void bring_code_through_faults(void) {
     snug_status status = SNUG_E_MEMORY;
@@ -456,6 +482,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_without_lapack_its_package_is_named),
         cmocka_unit_test(test_lapack_over_another_blas_is_refused),
+        cmocka_unit_test(test_a_budget_brings_code_before_a_step_runs),
         cmocka_unit_test(test_large_matrices_bring_no_code),
         cmocka_unit_test(test_eigh_takes_symmetric_matrices_apart),
         cmocka_unit_test(test_svd_takes_matrices_apart),

@@ -102,6 +102,7 @@ static snug_status make_model(runner *r, const sn_node_info *n, uint32_t i, mode
         SNUG_TRY(set_view(r, k < n->n_in ? n->in[k] : n->out[k - n->n_in], &m->views[k], err));
     sn_graph_desc(r->graph, (sn_node){i}, &desc);
     SNUG_TRY(device->device.describe(&device->device, &desc, &variant, err));
+    SNUG_TRY(sn_lapack_warm(r->rec->r->engine, err)); /* no plan asks for its code */
     SNUG_TRY(sn_zone_alloc(r->zone, variant.workspace_bytes, &scratch, err));
     m->kernel = sn_kernel_of(device, n->op);
     m->check = sn_cpu_family_of(n->op)->check;
