@@ -168,6 +168,9 @@ static const struct CMUnitTest tests[] = {
             PICTURE OLD("t", "image.ssim",
                         "[\"r\",0,0,{\"img2\":1.0,\"max_val\":1,\"filter_size\":1}]"),
             "at least 1 by 1 pixels"),
+    REFUSES("a_text_in_place_of_filters",
+            PICTURE OPERATION("SeparableConv", "", TENSOR("r") ",[[[[1.0]]]],\"foo\""),
+            "keras.ops.separable_conv: a text or dtype where a tensor is wanted"),
     GIVES("rows_of_the_batch", ON_X("Reshape", ",\"newshape\":[null,-1,3]"), {5, 1, 2}, 3,
           {5, 1, 2}, NULL),
 };

@@ -432,6 +432,8 @@ void sn_fn_conv(sn_fn_call *c) {
 
 /* Filters [kernel..., channels, multiplier]: a group for each channel. */
 static sn_value depthwise(sn_fn_call *c, window *w, sn_value filters) {
+    if (sn_fn_failed(c))
+        return SN_NO_VALUE;
     snug_type f = sn_fn_type(c, filters);
     const int last = f.rank - 1;
     const int64_t channels = f.dims[last - 1];

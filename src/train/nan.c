@@ -169,8 +169,11 @@ snug_status snug_model_find_nan(snug_model *m, char *text, size_t size, snug_err
     snug_status status = look_at_weights(&s, m, &inner);
     if (status == SNUG_OK)
         status = run_again(&s, m, step, &inner);
-    if (!s.found && status != SNUG_OK)
-        return sn_fail(err, status, "%s", inner.text);
+    if (!s.found && status != SNUG_OK) {
+        if (err)
+            *err = inner;
+        return status;
+    }
     snprintf(text, size, "%s", s.found ? s.text : "every value of the step was finite this time");
     return SNUG_OK;
 }
