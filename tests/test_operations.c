@@ -171,6 +171,9 @@ static const struct CMUnitTest tests[] = {
     REFUSES("a_text_in_place_of_filters",
             PICTURE OPERATION("SeparableConv", "", TENSOR("r") ",[[[[1.0]]]],\"foo\""),
             "keras.ops.separable_conv: a text or dtype where a tensor is wanted"),
+    REFUSES("a_vector_in_place_of_matrices",
+            OLD("t", "linalg.lstsq", "[\"x\",0,0,{\"rhs\":[1.0,2.0,3.0],\"l2_regularizer\":1.0}]"),
+            "rhs has 1 axes; it needs matrices"),
     GIVES("rows_of_the_batch", ON_X("Reshape", ",\"newshape\":[null,-1,3]"), {5, 1, 2}, 3,
           {5, 1, 2}, NULL),
 };

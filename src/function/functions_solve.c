@@ -344,8 +344,8 @@ void sn_fn_cholesky_solve(sn_fn_call *c) {
 /* l2 |x|^2 joins |a x - b|^2 as rows sqrt(l2) x = 0. */
 static void regularise(sn_fn_call *c, double l2, sn_value *a, sn_value *b) {
     snug_type more = sn_fn_type(c, *a), zeros = sn_fn_type(c, *b);
-    if (sn_fn_failed(c))
-        return;
+    if (sn_fn_failed(c) || zeros.rank < 2)
+        return sn_fn_refuse(c, SNUG_E_INVALID, "rhs has %d axes; it needs matrices", zeros.rank);
     more.dims[more.rank - 2] = zeros.dims[zeros.rank - 2] = more.dims[more.rank - 1];
     const sn_value rows[2] = {*a, sn_build_affine(c->b, identity_like(c, &more), sqrt(l2), 0)},
                    right[2] = {*b, sn_build_fill(c->b, &zeros, 0)};
