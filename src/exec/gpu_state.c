@@ -114,6 +114,13 @@ snug_status sn_state_settle(sn_state *s, snug_error *err) {
 
 /* --- spilled ---------------------------------------------------------------------------------- */
 
+static void gpu_unspilled(sn_state *s, sn_home_entry *entry) {
+    const sn_gpu_device *card = s->device;
+    card->api->unpin(card->gpu, entry->device_bytes, entry->bytes);
+    entry->device_bytes = NULL;
+    entry->spilled = false;
+}
+
 static snug_status gpu_spill(sn_state *s, sn_home_entry *entry, const char *folder,
                              snug_error *err) {
     const sn_gpu_device *card = s->device;
@@ -128,17 +135,12 @@ static snug_status gpu_spill(sn_state *s, sn_home_entry *entry, const char *fold
         entry->device_bytes = pinned;
         entry->spilled = true;
         status = has ? SNUG_OK : sn_home_fill(s, entry, err);
+        if (status != SNUG_OK)
+            gpu_unspilled(s, entry);
     } else {
         card->api->unpin(card->gpu, pinned, entry->bytes);
     }
     return status;
-}
-
-static void gpu_unspilled(sn_state *s, sn_home_entry *entry) {
-    const sn_gpu_device *card = s->device;
-    card->api->unpin(card->gpu, entry->device_bytes, entry->bytes);
-    entry->device_bytes = NULL;
-    entry->spilled = false;
 }
 
 static void gpu_leave(sn_state *s, sn_home_entry *entry) {
