@@ -63,7 +63,7 @@ class Leaks(unittest.TestCase):
                     y = tf.reduce_sum(tf.sin(row @ v))
                 float(tape.gradient(y, v)[0, 0]), tape.gradient(y, [v, row])
 
-        self.stays(work, 100, 10000 if FULL else 1000)
+        self.stays(work, 100, 10000)
 
     def test_nothing_is_left_of_sessions(self):
         v1 = tf.compat.v1
@@ -90,7 +90,7 @@ class Leaks(unittest.TestCase):
                 model(np.ones((2, 4), "f4"))
             keras.backend.clear_session()
 
-        self.stays(work, 300, 10000 if FULL else 1000)  # what comes once is there by then
+        self.stays(work, 300, 10000)  # what comes once is there by then
 
     def test_reference_counts_stay(self):
         a = np.ones(3, "f4")
