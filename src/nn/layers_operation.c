@@ -152,6 +152,8 @@ static int infer(const node *n, const sn_operation *o, sn_value *out) {
     if (c->b->error.code != SNUG_OK)
         return 0;
     const int again = types_for(n, o, large[1], others, &c->b->error);
+    if (c->b->error.code != SNUG_OK)
+        return 0;
     if (!merge(types, count, others, again))
         sn_fail(&c->b->error, SNUG_E_UNSUPPORTED,
                 "how many results there are depends on the batch");
