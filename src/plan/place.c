@@ -257,9 +257,10 @@ static snug_status list_steps(placer *c, const sn_order *order, snug_error *err)
 /* Where the bound of the first arena is reached first. */
 static snug_status find_peak(const placer *c, snug_error *err) {
     sn_plan *plan = c->p->plan;
+    const size_t n = (size_t)plan->n_steps + 2; /* results are read behind the last step */
     size_t *born, *dead, live = 0;
-    SNUG_TRY(sn_plan_array(c->p->work, (size_t)plan->n_steps + 1, sizeof *born, &born, err));
-    SNUG_TRY(sn_plan_array(c->p->work, (size_t)plan->n_steps + 1, sizeof *dead, &dead, err));
+    SNUG_TRY(sn_plan_array(c->p->work, n, sizeof *born, &born, err));
+    SNUG_TRY(sn_plan_array(c->p->work, n, sizeof *dead, &dead, err));
     for (uint32_t b = 0; b < c->n_items[0]; b++) {
         born[c->items[0][b].lower] += c->items[0][b].size;
         dead[c->items[0][b].upper] += c->items[0][b].size;
@@ -347,10 +348,12 @@ static void want_readers(placer *c, const sn_step *step, const sn_place *place,
 /* The maker of what is copied from another device; and the copy is noted as a reader of that. */
 static void want_source(placer *c, uint32_t now, uint32_t wanted[SN_MAX_DEVICES]) {
     const sn_step *step = &c->p->plan->steps[now];
+    if (step->kind != SN_STEP_COPY)
+        return;
     const sn_place *from = &step->in[0];
     const bool home = from->memory == SN_MEM_STATE;
     const uint32_t d = home ? 0 : from->memory - SN_MEM_FIRST_ARENA;
-    if (step->kind != SN_STEP_COPY || d == step->device)
+    if (d == step->device)
         return;
     const uint32_t maker = home ? c->written[var_of(c, from)] : c->maker[d][(uint32_t)from->offset];
     if (maker != NONE)
