@@ -666,6 +666,7 @@ class Json(Case):
         self.keys(self.json_of("inspect", self.model), "kind", "name", "input", "layers", "inputs", "outputs", "optimizer", "loss", "metrics")
         self.keys(self.json_of("inspect", self.x), "kind", "format", "dtype", "shape", "bytes", "packed")
 
+    @PLAIN
     def test_a_graph_is_a_model(self):
         """The text of a graph goes where the JSON of a model goes, and gives what the same layers give."""
         models = os.path.join(os.path.dirname(os.path.dirname(DATA)), "examples", "models")
