@@ -110,6 +110,15 @@ static void test_graph_refuses_names_twice(void **state) {
                        f.g, &(sn_variable){.name = "other", .type = vector, .home = 1}, &v, &err),
                    SNUG_E_INVALID, "home 1");
     expect_refused(&f, sn_graph_input(f.g, "a b", &matrix, &v, &err), SNUG_E_INVALID, "blank");
+    sn_value named;
+    const char *const none[] = {
+        "a\x80", "\xc0\x80", "\xed\xa0\x80", "\xf4\x90\x80\x80", "\xfc\x80\x80\x80", "b\xc3"};
+    for (size_t i = 0; i < sizeof none / sizeof *none; i++)
+        expect_refused(&f, sn_graph_input(f.g, none[i], &matrix, &v, &err), SNUG_E_INVALID,
+                       "UTF-8");
+    assert_int_equal(
+        sn_graph_input(f.g, "\xc3\xa4\xe2\x82\xac\xf0\x9f\x98\x80", &matrix, &named, &err),
+        SNUG_OK);
     expect_refused(&f, sn_graph_input(f.g, "", &matrix, &v, &err), SNUG_E_INVALID, "name");
     assert_false(sn_value_ok(v));
     sn_graph_destroy(f.g);

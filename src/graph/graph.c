@@ -7,6 +7,7 @@
 #include "graph/store.h"
 
 #include "base/size.h"
+#include "base/utf8.h"
 
 #include <stddef.h>
 #include <stdio.h>
@@ -216,7 +217,8 @@ static snug_status take_name(const named_list *l, sn_names *names, const char *k
     return sn_names_reserve(names, err);
 }
 
-/* Names end up in the text form between blanks: printable, no blanks, not empty. */
+/* Names end up in the text form between blanks, and in reports: printable, in UTF-8, no blanks, not
+ * empty. */
 static snug_status check_name(const char *kind, const char *name, snug_error *err) {
     if (!name || !*name)
         return sn_fail(err, SNUG_E_INVALID, "%s needs a name", kind);
@@ -229,6 +231,12 @@ static snug_status check_name(const char *kind, const char *name, snug_error *er
             return sn_fail(err, SNUG_E_INVALID,
                            "%s name '%.80s' has a blank or control character at position %d", kind,
                            name, (int)(c - name));
+    for (int at = 0, n; name[at]; at += n) {
+        n = sn_utf8_bytes(name + at);
+        if (n == 0)
+            return sn_fail(err, SNUG_E_INVALID, "%s name has no UTF-8 at byte %d; write it anew",
+                           kind, at);
+    }
     return SNUG_OK;
 }
 

@@ -35,6 +35,20 @@ static snug_status size_value(sn_planner *p, uint32_t v, snug_error *err) {
     return SNUG_OK;
 }
 
+/* So that no sum of a plan is inexact, whatever is beside what. */
+static snug_status check_sum(const sn_planner *p, snug_error *err) {
+    const size_t most = (size_t)1 << 60;
+    size_t sum = 0;
+    for (uint32_t v = 0; v < p->n_values; v++)
+        if (!sn_size_add(sum, p->padded[v], &sum) || sum > most)
+            return sn_fail(
+                err, SNUG_E_BUDGET,
+                "the values up to %%%u have more than 2^60 bytes (%zu in that one), which "
+                "no memory has; use a smaller batch",
+                v, p->bytes[v]);
+    return SNUG_OK;
+}
+
 /* An ALIAS row shares its input's bytes unless these are a variable's home, which an update may
  * overwrite. */
 static void find_roots(sn_planner *p) {
@@ -92,6 +106,7 @@ snug_status sn_plan_describe(sn_planner *p, snug_error *err) {
         SNUG_TRY(describe_node(p, i, err));
     for (uint32_t v = 0; v < p->n_values; v++)
         SNUG_TRY(size_value(p, v, err));
+    SNUG_TRY(check_sum(p, err));
     find_roots(p);
     for (uint32_t i = 0; i < sn_graph_n_outputs(p->graph); i++)
         p->is_output[p->root[sn_graph_output_at(p->graph, i).i]] = true;
