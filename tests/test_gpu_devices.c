@@ -95,6 +95,20 @@ static void build_two_nodes(stage *g) {
     check(g, sn_graph_output(g->graph, "y", y, &g->err));
 }
 
+/* %0 x [16, 8], %1 t [16, 3]; n0 square(x); n1 qr(t), a row that the host runs; n2 Q^T square. */
+static void build_host_row(stage *g) {
+    const sn_value x = input(g, "x", ROWS, 8), t = input(g, "t", ROWS, 3);
+    sn_value qr[SN_MAX_OUT];
+    sn_attrs a;
+    sn_builder b = sn_builder_on(g->graph);
+    sn_attrs_default(SN_OP_qr, &a);
+    const sn_value square = sn_build_square(&b, x);
+    sn_build_all(&b, SN_OP_qr, &a, &t, 1, qr);
+    const sn_value y = sn_build_matmul_t(&b, qr[0], square, true, false);
+    check(g, sn_builder_done(&b, &g->err));
+    check(g, sn_graph_output(g->graph, "y", y, &g->err));
+}
+
 static void open_stage_of(stage *g, snug_engine *e, int n_cards, void (*build)(stage *g)) {
     memset(g, 0, sizeof *g);
     g->engine = e;
@@ -298,6 +312,23 @@ static void test_two_gpus_and_the_processor_give_the_naive_executors_bits(void *
     close_stage(&g);
 }
 
+/* What the host made for the first GPU is on its way there when the second one's value comes. */
+static void test_a_copy_leaves_what_a_host_row_sends(void **state) {
+    stage g;
+    const uint16_t placed[] = {1, 0, 0};
+    traces *naive = new_traces(), *planned = new_traces();
+    open_stage_of(&g, *state, 2, build_host_row);
+    g.devices[0] = &g.cards[0]->device;
+    g.devices[1] = &g.cards[1]->device;
+    g.n_devices = 2;
+    run_naive(&g, placed, naive);
+    assert_int_equal(run_planned(&g, placed, planned), 1);
+    expect_same(naive, planned);
+    free(naive);
+    free(planned);
+    close_stage(&g);
+}
+
 /* All nodes on the first of two: the other one has nothing, and gets no memory. */
 static void test_a_device_may_have_nothing_to_do(void **state) {
     stage g;
@@ -350,6 +381,44 @@ static void test_a_refusal_on_another_device_leaves_the_variables(void **state) 
     sn_plan_destroy(plan);
     sn_state_destroy(homes);
     close_stage(&g);
+}
+
+/* The driver fails at call n and from then on, as two cards work: the error is its own, and both give
+ * everything back. */
+static void test_two_gpus_survive_a_driver_that_fails(void **state) {
+    uint16_t placed[256];
+    bool failed = true;
+    int64_t n = 0;
+    for (; failed; n++) {
+        stage g;
+        sn_executor *x;
+        sn_session *s;
+        sn_plan *plan;
+        *card() = fresh;
+        open_stage(&g, *state, 2);
+        g.devices[0] = &g.cards[0]->device;
+        g.devices[1] = &g.cards[1]->device;
+        g.n_devices = 2;
+        draw(&g, placed, 0);
+        const sn_plan_options o = {.devices = g.devices, .n_devices = 2, .placed = placed};
+        sn_state *homes = make_state(&g, g.devices[0]);
+        check(&g, sn_plan_build(g.engine, g.graph, &o, &plan, &g.err));
+        check(&g, sn_executor_create(g.engine, homes, g.devices, 2, NULL, &x, &g.err));
+        check(&g, sn_executor_add(x, plan, &s, &g.err));
+        check(&g, sn_executor_prepare(x, &g.err));
+        for (uint32_t i = 0; i < 2; i++)
+            sn_session_bind_input(s, i, binding(&g, i));
+        card()->fail_at = n;
+        const snug_status status = sn_session_run(s, &g.err);
+        failed = status != SNUG_OK;
+        if (failed)
+            expect_status(status, SNUG_E_DEVICE, &g.err);
+        sn_executor_destroy(x);
+        sn_plan_destroy(plan);
+        sn_state_destroy(homes);
+        close_stage(&g);
+    }
+    assert_true(n > 20);
 }
 
 /* --- plans of more queues than the planner's -------------------------------------------------- */
@@ -465,8 +534,10 @@ int main(void) {
         late_gpu_test(test_a_gpu_and_the_processor_give_the_naive_executors_bits),
         gpu_test(test_two_gpus_and_the_processor_give_the_naive_executors_bits),
         late_gpu_test(test_two_gpus_and_the_processor_give_the_naive_executors_bits),
+        late_gpu_test(test_a_copy_leaves_what_a_host_row_sends),
         gpu_test(test_a_device_may_have_nothing_to_do),
         gpu_test(test_a_refusal_on_another_device_leaves_the_variables),
+        gpu_test(test_two_gpus_survive_a_driver_that_fails),
         late_gpu_test(test_another_device_waits_for_the_queue_of_what_it_copies),
         late_gpu_test(test_queues_go_through_a_block_together_beside_another_device),
         gpu_test(test_what_cannot_be_placed_is_refused),

@@ -165,12 +165,12 @@ static snug_status measure_run(const sn_runner *r, const sn_session *s, sn_bound
     return sn_gpu_is_host_row(bound->step->impl) ? measure_host_row(r, s, bound, err) : SNUG_OK;
 }
 
-/* A copy from one card to another goes through pinned memory. */
+/* A copy from one card to another goes through the first one's pinned memory. */
 static void measure_copy(const sn_runner *r, const sn_session *s, const sn_bound *bound) {
     sn_gpu_part *part = sn_gpu_part_of(r, s);
     const sn_runner *from = sn_runner_of_memory(s, bound->step->in[0].memory);
     const sn_runner *to = sn_runner_of_memory(s, bound->step->out[0].memory);
-    if (from != to && from->kind->apart && to->kind->apart && (from == r || to == r))
+    if (from == r && to != r && to->kind->apart)
         part->sizes.scratch =
             larger(part->sizes.scratch, sn_gpu_units(bound->whole.views[0].bytes));
 }

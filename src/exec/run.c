@@ -224,15 +224,17 @@ static snug_status run_feed(const sn_walk *w, const sn_bound *bound, const sn_bo
                             sn_graph_input_name(s->plan->graph, step->input));
 }
 
-/* Neither end need be the host's memory. Both devices have done it when this returns. */
+/* Neither end need be the host's memory. Both devices have done it when this returns. Between two
+ * that are apart the bytes lie in the host's memory that is the maker's: its queue writes them
+ * there behind all that it still reads there, which nobody could say of the other's. */
 snug_status sn_copy_across(const sn_session *s, const sn_bound *bound, const sn_bound_shape *shape,
                            snug_error *err) {
     sn_runner *const from = &s->executor->runners[bound->from];
     sn_runner *const to = &s->executor->runners[bound->to];
     const snug_view *in = &shape->views[0], *out = &shape->views[1];
     const sn_queue queue = bound->step->queue;
-    void *between = from->kind->between(from) ? to->kind->between(to) : in->data;
-    between = between ? between : out->data;
+    void *const own = from->kind->between(from);
+    void *const between = !own ? in->data : to->kind->between(to) ? own : out->data;
     SNUG_TRY(from->kind->fetch(from, queue, between, in->data, in->bytes, err));
     return to->kind->store(to, queue, out->data, between, out->bytes, err);
 }
@@ -345,15 +347,22 @@ static snug_status end_all(sn_session *s, snug_error *err) {
     return SNUG_OK;
 }
 
-snug_status sn_run_alone(sn_session *s, snug_error *err) {
+static snug_status start_all(sn_session *s, snug_error *err) {
     for (sn_runner *r = sn_runner_next(s, NULL); r; r = sn_runner_next(s, r))
         SNUG_TRY(r->kind->start(r, s, err));
-    walk(s, ALL_LANES, false); /* its error is the session's */
-    if (s->status == SNUG_OK)
-        return end_all(s, err);
-    for (sn_runner *r = sn_runner_next(s, NULL); r; r = sn_runner_next(s, r))
+    return SNUG_OK;
+}
+
+/* After a failure all runners have done what they were given, too: what they read is used again. */
+snug_status sn_run_alone(sn_session *s, snug_error *err) {
+    snug_status status = start_all(s, err);
+    if (status == SNUG_OK) {
+        walk(s, ALL_LANES, false); /* its error is the session's */
+        status = s->status == SNUG_OK ? end_all(s, err) : s->status;
+    }
+    for (sn_runner *r = sn_runner_next(s, NULL); r && status != SNUG_OK; r = sn_runner_next(s, r))
         r->kind->give_up(r, s); /* the first error counts */
-    return s->status;
+    return status;
 }
 
 static snug_status begin_and_drive(sn_session *s, snug_error *err) {

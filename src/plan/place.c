@@ -23,11 +23,6 @@
 
 #define NONE UINT32_MAX
 
-/* A value on a device: its buffer, or NONE, and the step that wrote it last. */
-typedef struct {
-    uint32_t buffer, maker;
-} held;
-
 /* A copy that reads what another device writes: a buffer there, or the home of a variable. */
 typedef struct {
     uint32_t step, device, buffer, var;
@@ -37,9 +32,10 @@ typedef struct {
     sn_planner *p;
     uint32_t n_devices;
     const uint16_t *device; /* per node */
-    held *held;             /* per value, per device: of roots, and of versions of variables */
-    uint32_t *kept;         /* per value: the buffer of an old version that is an output, or NONE */
-    uint32_t *written;      /* per variable: the step that wrote its home last, or NONE */
+    uint32_t *held;    /* per value, per device: its buffer, or NONE; of roots and of versions of
+                             * variables */
+    uint32_t *kept;    /* per value: the buffer of an old version that is an output, or NONE */
+    uint32_t *written; /* per variable: the step that wrote its home last, or NONE */
     sn_pack_item *items[SN_MAX_DEVICES];
     uint32_t n_items[SN_MAX_DEVICES];
     size_t *bytes[SN_MAX_DEVICES];   /* per buffer, unpadded */
@@ -56,7 +52,7 @@ static const sn_device *device_at(const placer *c, uint32_t d) {
     return c->p->devices[d];
 }
 
-static held *held_at(const placer *c, uint32_t value, uint32_t d) {
+static uint32_t *held_at(const placer *c, uint32_t value, uint32_t d) {
     return &c->held[(size_t)value * c->n_devices + d];
 }
 
@@ -131,14 +127,14 @@ static snug_status bring(placer *c, sn_value v, uint32_t d, sn_place *out, snug_
     const sn_planner *p = c->p;
     const bool state = sn_plan_in_state(p, v.i);
     const uint32_t root = p->root[v.i];
-    held *here = held_at(c, root, d);
+    uint32_t *const here = held_at(c, root, d);
     if (state && d == 0) {
         *out = home_place(v);
         return SNUG_OK;
     }
-    if (here->buffer == NONE) {
+    if (*here == NONE) {
         uint32_t from = 0;
-        while (!state && from < c->n_devices && held_at(c, root, from)->buffer == NONE)
+        while (!state && from < c->n_devices && *held_at(c, root, from) == NONE)
             from++;
         const bool fed =
             sn_graph_value_at(p->graph, (sn_value){root})->kind == SN_VALUE_INPUT && !state;
@@ -146,11 +142,11 @@ static snug_status bring(placer *c, sn_value v, uint32_t d, sn_place *out, snug_
             SNUG_TRY(check_readable(c, v, d, err));
         const sn_place source =
             state  ? home_place(v)
-            : !fed ? buffer_place(c, (sn_value){root}, from, held_at(c, root, from)->buffer)
+            : !fed ? buffer_place(c, (sn_value){root}, from, *held_at(c, root, from))
                    : home_place(v);
-        SNUG_TRY(add_transfer(c, (sn_value){root}, fed ? NULL : &source, d, &here->buffer, err));
+        SNUG_TRY(add_transfer(c, (sn_value){root}, fed ? NULL : &source, d, here, err));
     }
-    *out = buffer_place(c, v, d, here->buffer);
+    *out = buffer_place(c, v, d, *here);
     return SNUG_OK;
 }
 
@@ -177,12 +173,12 @@ static snug_status check_update(const placer *c, const sn_node_info *n, uint32_t
 }
 
 static sn_place place_output(placer *c, sn_value v, uint32_t d) {
-    held *here = held_at(c, c->p->root[v.i], d);
+    uint32_t *const here = held_at(c, c->p->root[v.i], d);
     if (sn_plan_in_state(c->p, v.i))
         return home_place(v);
     if (c->p->root[v.i] == v.i)
-        here->buffer = open_buffer(c, d, c->p->bytes[v.i]);
-    return buffer_place(c, v, d, here->buffer);
+        *here = open_buffer(c, d, c->p->bytes[v.i]);
+    return buffer_place(c, v, d, *here);
 }
 
 static snug_status add_run(placer *c, uint32_t node, snug_error *err) {
@@ -227,9 +223,9 @@ static snug_status place_result(placer *c, sn_value v, sn_place *out, snug_error
     else if (sn_plan_in_state(c->p, v.i))
         *out = home_place(v);
     else {
-        while (d + 1 < c->n_devices && held_at(c, c->p->root[v.i], d)->buffer == NONE)
+        while (d + 1 < c->n_devices && *held_at(c, c->p->root[v.i], d) == NONE)
             d++;
-        const bool none = held_at(c, c->p->root[v.i], d)->buffer == NONE;
+        const bool none = *held_at(c, c->p->root[v.i], d) == NONE;
         SNUG_TRY(bring(c, v, none ? 0 : d, out, err));
     }
     return SNUG_OK;

@@ -5,7 +5,7 @@
  * 2. What a run wants on the other side is copied there. Then only small ones stay on both; larger
  *    ones move, unless somebody looks at the host's bytes (pins): those are doubles, in a list, and
  *    leave the card where a run has no room otherwise.
- * 3. What a run has written is dropped on the other side (sn_storage_wrote).
+ * 3. What a run has written is dropped on the other side (the side's `wrote`).
  * 4. Bytes of the caller's are let go between runs only: doing so may be his code. */
 #include "record/recording.h"
 
