@@ -476,7 +476,7 @@ static bool may_be_node(const snug_function_info *info) {
         tensor = tensor || strchr("TOV", e.kind);
         values = values || strchr("MQ", e.kind) || (e.kind == 'W' && !strstr(info->names, "where"));
     }
-    return tensor && !values && !sn_test_draws(info->names);
+    return tensor && !values && !sn_test_draws(info);
 }
 
 /* Every row that takes a tensor and draws nothing: as a node it gives the bits of the eager call. */
@@ -674,11 +674,146 @@ static void test_arithmetic_on_shapes_is_known_in_a_trace(void **state) {
     snug_recorder_destroy(b.r);
 }
 
+/* The number of rows of x, by its shape. */
+static snug_tensor *rows_by_shape(bench *b, snug_tensor *x) {
+    const snug_argument zero = whole(0);
+    snug_tensor *const shape = call(b, "tf.shape", (const snug_argument[]){of(x)}, 1);
+    snug_tensor *const n = call(b, "tf.gather", (const snug_argument[]){of(shape), zero}, 2);
+    snug_tensor_drop(shape);
+    return n;
+}
+
+/* Multiples of an open extent are known while the trace is made, as stand-ins; what may be none is
+ * left to a run. */
+static void test_multiples_of_open_extents_are_known_in_a_trace(void **state) {
+    bench b = open_bench(state);
+    const snug_open_axes axes = {.of = {1}};
+    snug_trace *trace;
+    snug_tensor *x;
+    expect_ok(
+        snug_trace_begin_open(b.r, &(snug_type){SNUG_F32, 2, {8, 3}}, &axes, 1, &x, &trace, &b.err),
+        &b.err);
+    snug_tensor *const n = rows_by_shape(&b, x);
+    assert_true(snug_tensor_is_ready(n) && snug_tensor_is_open(n));
+    const struct {
+        const char *name;
+        snug_argument other;
+        bool known;
+    } cases[] = {{"tf.add", whole(1), true},
+                 {"tf.subtract", whole(2), true},
+                 {"tf.multiply", whole(2), true},
+                 {"tf.multiply", of(n), false},
+                 {"tf.add", of(n), true},
+                 {"tf.maximum", whole(1), false},
+                 {"tf.bitwise.bitwise_and", whole(1), false}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        snug_tensor *const made =
+            call(&b, cases[i].name, (const snug_argument[]){of(n), cases[i].other}, 2);
+        if (snug_tensor_is_ready(made) != cases[i].known)
+            fail_msg("%s, case %zu", cases[i].name, i);
+        snug_tensor_drop(made);
+    }
+    expect_ok(snug_trace_end(trace, &x, 1, &b.err), &b.err);
+    snug_tensor_drop(n);
+    snug_tensor_drop(x);
+    snug_trace_drop(trace);
+    snug_recorder_destroy(b.r);
+}
+
 static void random_numbers(bench *b, const char *name, const snug_argument *args, int n, float *v,
                            size_t bytes) {
     snug_tensor *t = call(b, name, args, n);
     expect_ok(snug_tensor_read(t, v, bytes, &b->err), &b->err);
     snug_tensor_drop(t);
+}
+
+/* What a row asks its caller for, and whether it was built. */
+typedef struct {
+    sn_fn_call f; /* first: the door gets from it to the whole */
+    int keys;
+    bool built;
+} asked;
+
+static int64_t count_draw(sn_fn_call *f) {
+    ((asked *)f)->keys++;
+    return (int64_t)sn_build_key(f->b, "", 0).i;
+}
+
+static int64_t count_seeded(sn_fn_call *f, int64_t seed) {
+    (void)seed;
+    return count_draw(f);
+}
+
+/* An input of the graph: operands of a row, by slot 0. */
+static sn_value operand(sn_builder *b, const snug_type *type) {
+    sn_value v = SN_NO_VALUE;
+    snug_error err;
+    expect_ok(sn_graph_input(b->graph, "x", type, &v, &err), &err);
+    return v;
+}
+
+/* Builds a row: a tensor of this type for tensors, of_whole for whole numbers, 0.5 for numbers; a
+ * seed of two integers, or none. */
+static void build_row(snug_engine *e, int function, const snug_type *type, snug_argument of_whole,
+                      bool has_seed, asked *a) {
+    static const sn_fn_door door = {.draw = count_draw, .draw_seeded = count_seeded};
+    const snug_argument seed[2] = {whole(3), whole(9)};
+    snug_argument args[SN_FN_MAX_ARGS];
+    snug_error err;
+    sn_graph *g;
+    sn_fn_entry entry;
+    int n = 0;
+    for (; sn_signature_at(snug_function_at(function)->signature, n, &entry); n++) {
+        args[n] = (snug_argument){.kind = SNUG_ARG_NONE};
+        if (strncmp(entry.name, "seed:", 5) == 0)
+            args[n] = has_seed ? list(seed, 2) : args[n];
+        else if (!entry.has_default && strchr("TOWMQV", entry.kind))
+            args[n] = (snug_argument){.kind = SNUG_ARG_SLOT, .integer = 0};
+        else if (!entry.has_default && entry.kind == 'I')
+            args[n] = of_whole;
+        else if (!entry.has_default && entry.kind == 'N')
+            args[n] = real(0.5);
+    }
+    expect_ok(sn_graph_create(e, &g, &err), &err);
+    sn_builder b = sn_builder_on(g);
+    const sn_value slot = operand(&b, type);
+    a->keys = 0;
+    sn_fn_begin(&a->f, sn_function_row(function), args, n);
+    a->f.b = &b;
+    a->f.door = &door;
+    a->f.slot = &slot;
+    a->f.n_slots = 1;
+    sn_function_row(function)->build(&a->f);
+    a->built = !sn_fn_failed(&a->f);
+    sn_fn_end(&a->f, e);
+    sn_graph_destroy(g);
+}
+
+/* A row that asks for a key says DRAWS, and the other way round; one that is SEEDED takes the key
+ * of its seed. A map of tf.data and a trace would repeat the numbers of a row that says neither. */
+static void test_rows_that_draw_say_so(void **state) {
+    static const snug_type types[] = {{SNUG_F32, 2, {4, 3}}, {SNUG_F32, 3, {4, 4, 3}}};
+    const snug_argument ones[3] = {whole(1), whole(1), whole(1)},
+                        wholes[] = {whole(1), list(ones, 2), list(ones, 3)};
+    static asked a;
+    int draw = 0, seeded = 0;
+    for (int i = 0; i < snug_function_count(); i++) {
+        const snug_function_info *const info = snug_function_at(i);
+        const sn_fn_call named = {.signature = info->signature};
+        const unsigned says = info->traits & (SNUG_FUNCTION_DRAWS | SNUG_FUNCTION_SEEDED);
+        bool asks = false, built = false;
+        for (size_t k = 0; k < 12; k++) {
+            build_row(*state, i, &types[k / 3 % 2], wholes[k % 3], k > 5, &a);
+            asks = asks || (a.built && a.keys);
+            built = built || a.built;
+        }
+        if (asks != (says == SNUG_FUNCTION_DRAWS) || (says && !built) ||
+            (sn_fn_place(&named, "seed") >= 0) != (says != 0))
+            fail_msg("%s: traits %u, %s", info->names, says, asks ? "draws" : "draws nothing");
+        draw += says == SNUG_FUNCTION_DRAWS;
+        seeded += says == SNUG_FUNCTION_SEEDED;
+    }
+    assert_true(draw >= 25 && seeded >= 12);
 }
 
 static void test_draws_differ_and_seeds_repeat_them(void **state) {
@@ -855,6 +990,8 @@ int main(void) {
         engine_test(test_whole_numbers_beside_whole_tensors_keep_their_digits),
         engine_test(test_refused_settings_of_shapes),
         engine_test(test_arithmetic_on_shapes_is_known_in_a_trace),
+        engine_test(test_multiples_of_open_extents_are_known_in_a_trace),
+        engine_test(test_rows_that_draw_say_so),
         engine_test(test_draws_differ_and_seeds_repeat_them),
         engine_test(test_seeds_decide_what_happens_to_pictures),
         engine_test(test_a_shuffle_keeps_every_row),

@@ -186,6 +186,24 @@ static void test_what_cannot_be_is_refused_at_once(void **state) {
     snug_program_drop(p);
 }
 
+/* Where no attempt can be made: extents that do not fit each other, borders that are values. */
+static void test_shapes_that_follow_from_operands_are_known(void **state) {
+    snug_engine *e = *state;
+    const snug_spec spec = {
+        .n = 3, .type = {{SNUG_F32, 2, {-1, 3}}, {SNUG_F32, 1, {4}}, {SNUG_I32, 2, {2, 2}}}};
+    snug_program *p = program(e, &spec);
+    const int row_of = CALL(p, "tf.reshape", slot(0), whole(-1));
+    expect_slot(p, CALL(p, "tf.add", slot(row_of), slot(1)), "f32[4]");
+    expect_slot(p, CALL(p, "tf.pad", slot(0), slot(2)), "f32[?,?]");
+    const snug_argument dims[] = {whole(5), whole(-1)};
+    const int unknown = CALL(p, "tf.tile", slot(0), slot(2));
+    expect_slot(p, unknown, "f32 ?");
+    expect_slot(
+        p, CALL(p, "keras.ops.reshape", slot(unknown), {.kind = SNUG_ARG_LIST, .list = {dims, 2}}),
+        "f32[5,?]");
+    snug_program_drop(p);
+}
+
 static void test_a_slot_can_be_told_its_shape(void **state) {
     snug_engine *e = *state;
     snug_error err = {0};
@@ -369,6 +387,7 @@ int main(void) {
         engine_test(test_extents_that_differ_are_unknown_and_work),
         engine_test(test_sizes_come_from_the_element),
         engine_test(test_what_cannot_be_is_refused_at_once),
+        engine_test(test_shapes_that_follow_from_operands_are_known),
         engine_test(test_a_slot_can_be_told_its_shape),
         engine_test(test_draws_do_not_depend_on_workers),
         engine_test(test_layers_draw_by_their_seed_and_the_element),

@@ -57,10 +57,30 @@ typedef struct snug_argument {
     };
 } snug_argument;
 
+/* What a row is to its callers. */
+typedef enum {
+    SNUG_FUNCTION_STRICT = 0,   /* operands have one dtype, as in TensorFlow */
+    SNUG_FUNCTION_PROMOTES = 1, /* they are brought to a common one, as in Keras */
+    SNUG_FUNCTION_ROUNDS = 2,   /* beside PROMOTES: a real number among them has the digits of a
+                                     float32, of which Keras makes a tensor first */
+    SNUG_FUNCTION_DRAWS = 4,    /* random numbers, others at each call */
+    SNUG_FUNCTION_SEEDED = 8,   /* random numbers that its seed, two integers, decides */
+    SNUG_FUNCTION_PLACES = 16,  /* whole numbers of results are places, counts and the like: they
+                                     are not in the operands' dtype */
+    SNUG_FUNCTION_PLACES_BEHIND = 32, /* those of results behind the first are */
+    SNUG_FUNCTION_SUMS = 64,          /* of narrow whole numbers it makes sums of 32 bits */
+    SNUG_FUNCTION_EXTENTS = 128,      /* of multiples of extents it makes such */
+    SNUG_FUNCTION_SCALES = 256,       /* it does where all operands but one are plain numbers */
+    SNUG_FUNCTION_BROADCASTS = 512,   /* element by element, of two tensors of the result's dtype */
+    SNUG_FUNCTION_SHAPED = 1024,      /* its second argument is the shape of the result */
+    SNUG_FUNCTION_RANK = 2048         /* the result has as many axes as the first operand */
+} snug_function_trait;
+
 typedef struct {
     const char *names;     /* words: "tf.reduce_sum tf.math.reduce_sum" */
     const char *signature; /* as above */
     const char *about;     /* one line */
+    unsigned traits;       /* a set of snug_function_trait */
 } snug_function_info;
 
 SNUG_API int snug_function_count(void);

@@ -46,18 +46,8 @@ static bool are_small(const snug_argument *a, int *n) {
 
 /* What makes multiples of extents of extents: of a trace for any size these are known, too.
  * Products of two of them may not fit their dtype: they are recorded. */
-static bool keeps_extents(const char *names, int n_open) {
-    static const char *const list[] = {
-        "tf.add",    "tf.subtract", "tf.negative", "tf.stack",   "tf.concat",
-        "tf.cast",   "tf.identity", "tf.reshape",  "tf.squeeze", "tf.expand_dims",
-        "tf.gather", "tf.slice",    "tf.split",    "tf.unstack", "tf.strided_slice"};
-    const size_t length = strcspn(names, " ");
-    if (length == 11 && strncmp(names, "tf.multiply", length) == 0)
-        return n_open == 1;
-    for (size_t i = 0; i < sizeof list / sizeof *list; i++)
-        if (strlen(list[i]) == length && strncmp(names, list[i], length) == 0)
-            return true;
-    return false;
+static bool keeps_extents(unsigned traits, int n_open) {
+    return traits & (SNUG_FUNCTION_EXTENTS | (n_open == 1 ? SNUG_FUNCTION_SCALES : 0u));
 }
 
 static bool has_open(const snug_argument *a) {
@@ -75,9 +65,10 @@ bool sn_eager_is_small(const sn_eager_call *c) {
     int n_open = 0;
     for (int i = 0; n > 0 && snug_is_tracing(c->r.r) && i < c->f.n_args; i++)
         n_open += has_open(&c->f.arg[i]);
-    if (n_open > 0 && !keeps_extents(c->f.names, n_open))
+    if (n_open > 0 && !keeps_extents(c->f.traits, n_open))
         return false;
-    return n > 0 && n <= MAX_TENSORS && !strstr(c->f.names, "random");
+    return n > 0 && n <= MAX_TENSORS &&
+           !(c->f.traits & (SNUG_FUNCTION_DRAWS | SNUG_FUNCTION_SEEDED));
 }
 
 /* --- the graph -------------------------------------------------------------------------------- */
@@ -107,22 +98,8 @@ static bool knows(const sn_fn_call *f, const snug_argument *a, bool *zero) {
     return true;
 }
 
-/* Functions that are named random are recorded; others draw beside floats only. */
-static int64_t refuse_draw(sn_fn_call *f) {
-    sn_fn_refuse(f, SNUG_E_SHAPE, "a draw for whole numbers; cast them");
-    return 0;
-}
-
-static int64_t refuse_seeded(sn_fn_call *f, int64_t seed) {
-    (void)seed;
-    return refuse_draw(f);
-}
-
-static const sn_fn_door folding = {.use = use,
-                                   .type = sn_eager_type,
-                                   .draw = refuse_draw,
-                                   .draw_seeded = refuse_seeded,
-                                   .knows = knows};
+/* No keys: what draws is not computed here. */
+static const sn_fn_door folding = {.use = use, .type = sn_eager_type, .knows = knows};
 
 static snug_status fill_input(void *ctx, int64_t first, int64_t n, const snug_view *to,
                               snug_error *err) {

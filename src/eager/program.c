@@ -6,7 +6,6 @@
  * 2. Integers that follow from extents alone (tf.shape) are kept as values, so that sizes made of
  *    them are known too. */
 #include "eager/program.h"
-#include "base/setting_text.h"
 
 #include <snug/layer.h>
 
@@ -328,8 +327,7 @@ static snug_status try_call(attempt *t, const sn_program_step *s, outcome *o, sn
 }
 
 static bool says_shape(int function) {
-    const char *names = snug_function_at(function)->names;
-    return sn_text_has(names, "tf.reshape") || sn_text_has(names, "tf.broadcast_to");
+    return snug_function_at(function)->traits & SNUG_FUNCTION_SHAPED;
 }
 
 /* Extents of two tensors against each other: one that is not known is as the other, unless that is
@@ -350,18 +348,14 @@ static bool broadcast(const snug_type *a, const snug_type *b, snug_type *out) {
 
 /* Shapes of functions whose result follows from their tensors' even where extents are not known. */
 static void guess_shape(const snug_program *p, const sn_program_step *s, snug_type *type) {
-    static const char *const elementwise[] = {"tf.add",     "tf.subtract", "tf.multiply",
-                                              "tf.divide",  "tf.maximum",  "tf.minimum",
-                                              "tf.truediv", "tf.realdiv"};
-    const char *names = snug_function_at(s->function)->names;
+    const unsigned traits = snug_function_at(s->function)->traits;
     snug_type in[2];
     int is_text, n = 0;
     for (; n < 2 && n < s->n_args && s->args[n].kind == SNUG_ARG_SLOT; n++)
         snug_program_slot(p, (int)s->args[n].integer, &in[n], &is_text);
-    for (size_t i = 0; n == 2 && i < sizeof elementwise / sizeof *elementwise; i++)
-        if (sn_text_has(names, elementwise[i]) && !broadcast(&in[0], &in[1], type))
-            type->rank = -1;
-    if (n > 0 && sn_text_has(names, "tf.pad")) {
+    if (n == 2 && traits & SNUG_FUNCTION_BROADCASTS && !broadcast(&in[0], &in[1], type))
+        type->rank = -1;
+    if (n > 0 && traits & SNUG_FUNCTION_RANK) {
         type->rank = in[0].rank;
         for (int i = 0; i < type->rank; i++)
             type->dims[i] = -1;

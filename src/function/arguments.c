@@ -357,27 +357,9 @@ sn_value sn_fn_use(sn_fn_call *c, const snug_argument *a) {
     return sn_build_cast(c->b, v, as);
 }
 
-/* Whether the row's first name ends with one of the words: "tf.nn.top_k" with top_k. */
-static bool is_one_of(const char *names, const char *const *words, size_t n) {
-    const size_t length = strcspn(names, " ");
-    bool found = false;
-    for (size_t i = 0; i < n; i++) {
-        const size_t own = strlen(words[i]);
-        found = found || (own < length && names[length - own - 1] == '.' &&
-                          strncmp(names + length - own, words[i], own) == 0);
-    }
-    return found;
-}
-
 /* Whether the whole numbers of a result are places and counts, whatever the operands are. */
 static bool gives_places(const sn_fn_call *c, int result) {
-    static const char *const all[] = {"argmax",   "argmin",   "argsort",       "rank",
-                                      "nonzero",  "digitize", "count_nonzero", "searchsorted",
-                                      "bincount", "to_int32", "to_int64"};
-    static const char *const behind[] = {"top_k", "unique", "unique_with_counts"};
-    if (is_one_of(c->names, behind, sizeof behind / sizeof *behind))
-        return result > 0;
-    return strstr(c->signature, ":D=int") || is_one_of(c->names, all, sizeof all / sizeof *all);
+    return c->traits & (SNUG_FUNCTION_PLACES | (result > 0 ? SNUG_FUNCTION_PLACES_BEHIND : 0u));
 }
 
 static bool asks_for_dtype(const sn_fn_call *c) {
@@ -439,13 +421,12 @@ static snug_dtype whole_dtype(const sn_fn_call *c) {
 
 /* Whole numbers, computed as wider ones, in the dtype that they are given in. */
 static sn_value cut(sn_fn_call *c, int i) {
-    static const char *const sums[] = {"sum", "prod"};
     const sn_value v = c->out[i];
     const snug_dtype whole = whole_dtype(c);
     if (whole == SNUG_N_DTYPES || whole == computed_as(whole) ||
         sn_fn_dtype_of(c, v) != computed_as(whole) || asks_for_dtype(c) || gives_places(c, i))
         return v;
-    if (c->promotes && is_one_of(c->names, sums, sizeof sums / sizeof *sums)) /* of 32 bits */
+    if (c->traits & SNUG_FUNCTION_SUMS)
         return whole == SNUG_I16 ? v : sn_build_cast(c->b, v, SNUG_U32);
     return sn_build_cast(c->b, v, whole);
 }
@@ -667,8 +648,9 @@ void sn_fn_begin(sn_fn_call *c, const sn_fn_row *row, const snug_argument *args,
     c->n_slots = 0;
     c->names = row->info.names;
     c->signature = row->info.signature;
-    c->promotes = row->promotes;
-    c->rounds = row->rounds;
+    c->traits = row->info.traits;
+    c->promotes = c->traits & SNUG_FUNCTION_PROMOTES;
+    c->rounds = c->traits & SNUG_FUNCTION_ROUNDS;
     c->floats = SNUG_F32;
     c->arg = args;
     c->n_args = n_args;

@@ -52,8 +52,8 @@ struct sn_fn_call {
     const sn_value *slot; /* operands of kind SLOT, n_slots of them */
     int n_slots;
     const char *names, *signature;
-    bool promotes;            /* keras.ops: operands of several dtypes take a common one */
-    bool rounds;              /* reals among them have the digits of a float32 */
+    unsigned traits;          /* of the row: a set of snug_function_trait */
+    bool promotes, rounds;    /* two of them, which operands are read by */
     snug_dtype floats;        /* of what is a float where nothing says of which dtype */
     const snug_argument *arg; /* as they were given, lists and numbers that were read in place */
     int n_args;
@@ -81,7 +81,6 @@ typedef void (*sn_fn)(sn_fn_call *c);
 typedef struct {
     snug_function_info info;
     sn_fn build;
-    bool promotes, rounds; /* the mode */
 } sn_fn_row;
 const sn_fn_row *sn_function_row(int function);
 

@@ -11,7 +11,7 @@
 
 int64_t sn_fn_key(sn_fn_call *c) {
     int n = 0;
-    const bool stateless = strstr(c->names, "stateless") != NULL;
+    const bool stateless = c->traits & SNUG_FUNCTION_SEEDED;
     const int64_t *seed = sn_fn_ints(c, "seed", &n);
     if (sn_fn_failed(c))
         return 0;

@@ -6,16 +6,27 @@
 
 #include <string.h>
 
-#define STRICT                                        false, false
-#define PROMOTES                                      true, false
-#define ROUNDS                                        true, true
-#define SNUG_FN(build, mode, names, signature, about) void sn_fn_##build(sn_fn_call *c);
+#define STRICT        SNUG_FUNCTION_STRICT
+#define PROMOTES      SNUG_FUNCTION_PROMOTES
+#define ROUNDS        (SNUG_FUNCTION_PROMOTES | SNUG_FUNCTION_ROUNDS)
+#define DRAWS         SNUG_FUNCTION_DRAWS
+#define SEEDED        SNUG_FUNCTION_SEEDED
+#define PLACES        SNUG_FUNCTION_PLACES
+#define PLACES_BEHIND SNUG_FUNCTION_PLACES_BEHIND
+#define SUMS          SNUG_FUNCTION_SUMS
+#define EXTENTS       SNUG_FUNCTION_EXTENTS
+#define SCALES        SNUG_FUNCTION_SCALES
+#define BROADCASTS    SNUG_FUNCTION_BROADCASTS
+#define SHAPED        SNUG_FUNCTION_SHAPED
+#define RANK          SNUG_FUNCTION_RANK
+
+#define SNUG_FN(build, traits, names, signature, about) void sn_fn_##build(sn_fn_call *c);
 #include "function/functions.def"
 #undef SNUG_FN
 
 static const sn_fn_row rows[] = {
-#define SNUG_FN(build, mode, names, signature, about)                                              \
-    {{names, signature, about}, sn_fn_##build, mode},
+#define SNUG_FN(build, traits, names, signature, about)                                            \
+    {{names, signature, about, traits}, sn_fn_##build},
 #include "function/functions.def"
 #undef SNUG_FN
 };

@@ -22,7 +22,7 @@ typedef struct {
     int n;
     int rest;    /* the place that takes all further ones in order, or -1 */
     int to_list; /* several results: always a list */
-    int draws;   /* random numbers that no seed decides */
+    int draws;   /* random numbers, others at each call */
     PyMethodDef method;
     parameter of[MAX_ARGS];
 } bound;
@@ -644,7 +644,7 @@ static PyObject *make(PyObject *self, PyObject *args) {
     f->n = 0;
     f->rest = -1;
     f->to_list = to_list;
-    f->draws = strstr(name, "random") && !strstr(name, "stateless");
+    f->draws = (snug_function_at(row)->traits & SNUG_FUNCTION_DRAWS) != 0;
     f->method =
         (PyMethodDef){copy_text(called ? called
                                 : dot  ? dot + 1

@@ -175,6 +175,20 @@ class Streams(unittest.TestCase):
         b = values(Dataset.range(20).map(lambda i: tf.random.uniform([])))
         self.assertEqual(len(set(a + b)), 40)
 
+    def test_whatever_draws_is_drawn_for_each_element(self):
+        """Also where it is given nothing of the element, and is called neither random nor from tf.random."""
+        ones, keras, v1, tried = tf.ones([64]), tf.keras, tf.compat.v1, 0
+        for draw in (lambda: tf.nn.dropout(ones, 0.5), lambda: tf.nn.dropout(ones, 0.5, seed=3), lambda: v1.nn.dropout(ones, 0.5),
+                     lambda: keras.random.dropout(ones, 0.5), lambda: keras.backend.dropout(ones, 0.5),
+                     lambda: keras.backend.truncated_normal([64]), lambda: v1.truncated_normal([64]), lambda: keras.random.shuffle(tf.range(64)),
+                     lambda: keras.random.binomial([64], 3.0, 0.5), lambda: tf.random.poisson([64], 9.0), lambda: tf.random.gamma([64], 2.0)):
+            mapped = Dataset.range(6).map(lambda i: draw(), num_parallel_calls=2)
+            self.assertEqual(len({v.tobytes() for v in mapped.as_numpy_iterator()}), 6)
+            tried += 1
+        self.assertEqual(tried, 11)
+        kept = Dataset.range(6).map(lambda i: tf.nn.experimental.stateless_dropout(ones, 0.5, [1, 2]))
+        self.assertEqual(len({v.tobytes() for v in kept.as_numpy_iterator()}), 1)
+
     def test_functions_are_repeated_without_python(self):
         calls = []
 

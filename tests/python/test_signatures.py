@@ -315,7 +315,7 @@ class RowsOfC(unittest.TestCase):
     def rows():
         """(function, [C functions that may read its arguments], signature) of each row of the two tables."""
         with open(table("functions.def")) as f:
-            eager = re.findall(r'^SNUG_FN\((\w+), \w+, "[^"]*", "([^"]*)"', f.read(), re.M)
+            eager = re.findall(r'^SNUG_FN\((\w+), [\w |]+, "[^"]*", "([^"]*)"', f.read(), re.M)
         with open(table("data_ops.def")) as f:
             data = re.findall(r'^SNUG_DATA_OP\((\w+), (\w+), (\w+), "[^"]*", "([^"]*)"', f.read(), re.M)
         return [(name, ["sn_fn_" + name], arguments) for name, arguments in eager] + \

@@ -14,8 +14,8 @@ typedef struct {
     int n_in;
 } sn_test_operation;
 
-/* Whether a row of these names draws numbers. */
-bool sn_test_draws(const char *names);
+/* Whether a row draws numbers. */
+bool sn_test_draws(const snug_function_info *info);
 
 /* False where no file can say it: without a tensor; where values of one decide a shape or are a setting; where lists of numbers
  * stand for tensors; where numbers are drawn. */
