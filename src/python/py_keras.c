@@ -327,13 +327,14 @@ static PyObject *layer_row(PyObject *module, PyObject *args) {
         row++;
     if (!snug_layer_row_at(row, &r) || !r.arguments)
         Py_RETURN_NONE;
-    return Py_BuildValue(
-        "{s:s,s:s,s:s,s:N,s:N,s:O,s:O,s:O,s:O,s:O,s:O,s:O}", "name", r.name, "arguments",
-        r.arguments, "about", r.about, "settings", settings_of(row), "drops_masks",
-        PyBool_FromLong(r.drops_masks), "picture", flag(&r, SNUG_LAYER_PICTURE), "draws",
-        flag(&r, SNUG_LAYER_DRAWS), "at_once", flag(&r, SNUG_LAYER_AT_ONCE), "recurrent",
-        flag(&r, SNUG_LAYER_RECURRENT), "indices", flag(&r, SNUG_LAYER_INDICES), "penalty",
-        flag(&r, SNUG_LAYER_PENALTY), "extents", flag(&r, SNUG_LAYER_EXTENTS));
+    return Py_BuildValue("{s:s,s:s,s:s,s:N,s:N,s:O,s:O,s:O,s:O,s:O,s:O,s:O,s:O}", "name", r.name,
+                         "arguments", r.arguments, "about", r.about, "settings", settings_of(row),
+                         "drops_masks", PyBool_FromLong(r.drops_masks), "picture",
+                         flag(&r, SNUG_LAYER_PICTURE), "draws", flag(&r, SNUG_LAYER_DRAWS),
+                         "at_once", flag(&r, SNUG_LAYER_AT_ONCE), "recurrent",
+                         flag(&r, SNUG_LAYER_RECURRENT), "indices", flag(&r, SNUG_LAYER_INDICES),
+                         "penalty", flag(&r, SNUG_LAYER_PENALTY), "extents",
+                         flag(&r, SNUG_LAYER_EXTENTS), "cell", flag(&r, SNUG_LAYER_CELL));
 }
 
 /* layer_names(): classes of keras.layers. */

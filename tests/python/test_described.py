@@ -141,6 +141,14 @@ class Rows(unittest.TestCase):
         flat = [v for part in every for v in (part if isinstance(part, tuple) else (part,))]
         return all(v == engine for v in flat) and len(flat) in (1, numbers)
 
+    def test_layers_that_run_a_cell_of_their_own_say_so(self):
+        """Those with weights between steps; a cell alone knows no steps. Keras' files have their weights below the cell."""
+        said = {name for name in _C.layer_names() if _C.layer_row(name)["cell"]}
+        have = {name for name in _C.layer_names()
+                if {"recurrent_initializer", "return_sequences"} <= {key for key in _C.layer_row(name)["settings"]}}
+        self.assertEqual(said, have)
+        self.assertEqual(len(said), 6)
+
     def test_defaults_agree(self):
         from snug.keras import _serial
         wrong = []

@@ -256,6 +256,24 @@ class Streams(unittest.TestCase):
                 self.assertGreater(len({p.numpy().tobytes() for p, _, _ in made}), 2)
                 self.assertTrue(any(not np.array_equal(p, r) for p, _, r in made))
 
+    def test_a_class_of_the_users_is_its_own_whatever_its_name(self):
+        class Rescaling(tf.keras.layers.Layer):
+            scale, offset = 2.0, 0.0
+
+            def call(self, x):
+                return x + 100.0
+
+        class Halving(tf.keras.layers.Rescaling):
+            def call(self, x):
+                return super().call(x) / 2.0
+
+        class Plain(tf.keras.layers.Rescaling):
+            pass
+        x = Dataset.from_tensors(np.float32([1, 2]))
+        for layer, want in ((Rescaling(), [101, 102]), (Halving(3.0), [1.5, 3]), (Plain(3.0), [3, 6]), (tf.keras.layers.Rescaling(3.0), [3, 6])):
+            with contextlib.redirect_stderr(io.StringIO()):
+                self.assertEqual(values(x.map(lambda v: layer(v))), [want], type(layer))
+
     def test_a_range_of_sigma_is_drawn_within(self):
         """Of a lone light, the middle is the darker the wider it is spread."""
         x = np.zeros((1, 5, 5, 1), "float32")

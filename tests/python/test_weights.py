@@ -159,6 +159,26 @@ class Files(unittest.TestCase):
         self.assertEqual(paths, ["alpha/vars", "block/vars", "block/one/vars", "block/two/dense/vars", "block/two/dense_1/vars",
                                  "heads/dense/vars", "heads/dense_1/vars", "layers/dense/vars"])
 
+    def test_groups_of_layers_that_keras_makes_of_several(self):
+        class Mine(L.GRU):
+            pass
+        x = keras.Input((3, 4))
+        pictures = keras.Input((3, 4, 4, 1))
+        stacked = L.RNN([L.LSTMCell(2), L.GRUCell(2), L.LSTMCell(2)])
+        for layer, inputs, groups in (
+                (L.GRU(2), [x], ["cell"]), (L.ConvLSTM2D(1, 2), [pictures], ["cell"]), (L.RNN(L.LSTMCell(2)), [x], ["cell"]),
+                (stacked, [x], ["cell/cells/lstm_cell", "cell/cells/gru_cell", "cell/cells/lstm_cell_1"]),
+                (L.TimeDistributed(L.Dense(2)), [x], ["layer"]), (L.Dense(2), [x], [""]),
+                (L.MultiHeadAttention(2, 2), [x, x], ["query_dense", "key_dense", "value_dense", "output_dense"]),
+                (L.Bidirectional(L.LSTM(2)), [x], ["forward_layer/cell", "backward_layer/cell"]),
+                (L.Bidirectional(L.RNN(L.GRUCell(2))), [x], ["forward_layer/cell", "backward_layer/cell"]),
+                (L.Bidirectional(Mine(2)), [x], ["forward_layer/cell", "backward_layer/cell"])):
+            model = keras.Model(inputs[0], layer(*inputs))
+            found = [p for p, variables in _saving._groups(model) if variables]
+            stem = "layers/" + layer.name.rstrip("_0123456789") + "/"
+            self.assertEqual(found, [stem + group + "/vars" if group else stem + "vars" for group in groups])
+            self.assertEqual(sum(len(variables) for _, variables in _saving._groups(model)), len(layer.weights))
+
     def test_weights_come_back_from_every_kind_of_file(self):
         for name in ("w.weights.h5", "w.npz", "w.safetensors"):
             a, b = Net(), Net()

@@ -1,5 +1,7 @@
 """Layers in functions that pipelines repeat: those that prepare pictures, as functions of the table; those of the engine's without
 weights, as they are; those of the user's by what they call. Others look at values, so Python calls them for each element."""
+import functools
+
 from snug import _capture
 from snug._lazy import tf
 from snug._types import BY_NAME, Peek
@@ -68,13 +70,16 @@ def _repeated(layer, x, training):
     return tf.squeeze(y, 0) if single else y
 
 
-_KNOWN = {"Normalization": _normalization, "CenterCrop": _crop, "RandomCrop": _random_crop, "Rescaling": _rescaling, "Resizing": _resizing,
-          "Sequential": _sequential}
+@functools.cache
+def _known():
+    from snug.keras import _models, layers
+    return {layers.Normalization: _normalization, layers.CenterCrop: _crop, layers.RandomCrop: _random_crop, layers.Rescaling: _rescaling,
+            layers.Resizing: _resizing, _models.Sequential: _sequential}
 
 
 def looked_up(layer, x):
     """Words are looked up in Python, element by element; what comes out is known before."""
-    dims, lines = x.shape.as_list() if x.shape.rank is not None else None, type(layer).__name__ == "TextVectorization"
+    dims, lines = x.shape.as_list() if x.shape.rank is not None else None, layer._reads_lines
     if dims is None or (lines and len(dims) > 2) or (layer.output_mode != "int" and not lines):
         raise Peek
     width = layer._width() if layer.output_mode != "int" else getattr(layer, "output_sequence_length", None)
@@ -83,7 +88,7 @@ def looked_up(layer, x):
 
 def call(layer, args, kwargs, outer):
     """layer(*args, **kwargs); outer: `training` of the layer around it."""
-    known = _KNOWN.get(type(layer).__name__)
+    known = _known().get(type(layer))
     training = kwargs.get("training", outer)
     if known is None and not hasattr(layer, "_engine_words"):
         return layer._run(args, kwargs)             # one of the user's: its own functions are written down

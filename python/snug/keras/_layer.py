@@ -190,6 +190,10 @@ class Layer:
         """State of random numbers, which Keras counts as a variable."""
         return []
 
+    def _weight_groups(self):
+        """{group: weights} of a built-in layer that Keras makes of several, as files have them; None: it has them itself."""
+        return None
+
     @property
     def weights(self):
         own = [v for v in self._own if v.__dict__.get("_may_train", v.trainable)]

@@ -49,6 +49,7 @@ def _check_form(kind, sparse, encoding="utf-8"):
 
 class _Lookup(Layer):
     """What the layers share. The table: mask token (where there is one), unknown ones, then the vocabulary."""
+    _reads_lines = False        # whether an example is a text of many words
     _keras_module = "keras.layers"
 
     def __init__(self, max_tokens, num_oov_indices, mask_token, oov_token, vocabulary, idf_weights=None, invert=False, output_mode="int",
@@ -264,6 +265,7 @@ class IntegerLookup(_Lookup):
 
 class TextVectorization(_Lookup):
     """Lines of text as rows of word numbers, or counts of words."""
+    _reads_lines = True
 
     @default_only("sparse encoding", "TextVectorization")
     def __init__(self, max_tokens=None, standardize="lower_and_strip_punctuation", split="whitespace", ngrams=None, output_mode="int",

@@ -505,7 +505,8 @@ class Sequential(Model):
 
     @property
     def layers(self):
-        return [layer for layer in self._stack if type(layer).__name__ != "InputLayer"]
+        from snug.keras import layers as kl
+        return [layer for layer in self._stack if not isinstance(layer, kl.InputLayer)]
 
     def _all_layers(self):
         return self._layers

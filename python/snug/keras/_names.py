@@ -20,5 +20,14 @@ def auto_name(prefix):
     return prefix if n == 0 else f"{prefix}_{n}"
 
 
+def numbered(names):
+    """The second of a name gets _1, the third _2."""
+    seen, out = {}, []
+    for name in names:
+        n = seen[name] = seen.get(name, -1) + 1
+        out.append(f"{name}_{n}" if n else name)
+    return out
+
+
 def forget():
     _counts.clear()

@@ -30,41 +30,6 @@ def _names(model):
 
 
 # --- where Keras keeps what ------------------------------------------------------------------------------
-_RECURRENT = ("LSTM", "GRU", "SimpleRNN", "ConvLSTM1D", "ConvLSTM2D", "ConvLSTM3D")
-
-
-def _parts_of(layer):
-    """{group: weights} of a built-in layer that Keras makes of several."""
-    from snug.keras._names import snake
-    kind, weights = type(layer).__name__, layer.weights
-    if kind in _RECURRENT:
-        return {"cell": weights}
-    if kind == "Bidirectional":
-        half, inner = len(weights) // 2, "/cell" if type(layer.layer).__name__ in _RECURRENT else ""
-        return {"forward_layer" + inner: weights[:half], "backward_layer" + inner: weights[half:]}
-    if kind == "TimeDistributed":
-        return {"layer": weights}
-    if kind == "MultiHeadAttention" and weights:
-        n = len(weights) // 4
-        return {word + "_dense": weights[n * i:n * i + n] for i, word in enumerate(("query", "key", "value", "output"))}
-    if kind == "RNN":
-        cells = getattr(layer.cell, "cells", layer.cell)
-        if not isinstance(cells, (list, tuple)):
-            return {"cell": weights}
-        n, names = len(weights) // len(cells), _numbered(snake(type(c).__name__) for c in cells)
-        return {"cell/cells/" + name: weights[n * i:n * i + n] for i, name in enumerate(names)}
-    return None
-
-
-def _numbered(names):
-    """The second of a name gets _1, the third _2."""
-    seen, out = {}, []
-    for name in names:
-        n = seen[name] = seen.get(name, -1) + 1
-        out.append(f"{name}_{n}" if n else name)
-    return out
-
-
 def _children(layer):
     """(name, layers) of what hangs below, in Keras' order: attributes by name, containers as lists."""
     from snug.keras._layer import Layer
@@ -85,7 +50,7 @@ def _children(layer):
 def _groups(layer, path="", visited=None, seen=None):
     """(path of the group, its variables) of a model, as Keras walks it; each layer once, which `visited` gets by its path."""
     from snug.keras._layer import Layer
-    from snug.keras._names import snake
+    from snug.keras._names import numbered, snake
     visited = {} if visited is None else visited
     seen = {id(known) for known in visited.values()} if seen is None else seen
     if id(layer) in seen:
@@ -93,7 +58,7 @@ def _groups(layer, path="", visited=None, seen=None):
     seen.add(id(layer))
     visited[path] = layer
     built_in = type(layer).__module__.startswith("snug.") and not layer._own_graph
-    parts = _parts_of(layer) if built_in else None
+    parts = layer._weight_groups() if built_in else None
     if built_in:
         yield path + "vars", [] if parts else layer.weights
         for name, weights in (parts or {}).items():
@@ -106,7 +71,7 @@ def _groups(layer, path="", visited=None, seen=None):
             yield from _groups(value, f"{path}{name}/", visited, seen)
             continue
         inner = [v for v in value if isinstance(v, Layer)]
-        for v, word in zip(inner, _numbered(snake(type(v).__name__) for v in inner)):
+        for v, word in zip(inner, numbered(snake(type(v).__name__) for v in inner)):
             yield from _groups(v, f"{path}{name}/{word}/", visited, seen)
 
 

@@ -12,7 +12,7 @@ from snug._threads import aside
 from snug._given import default_only, refuse
 from snug.keras import _layer, _serial, _signatures, _symbolic, activations, backend
 from snug.keras._layer import InputSpec, Layer  # noqa: F401 (InputSpec is a name of keras.layers)
-from snug.keras._names import auto_name
+from snug.keras._names import auto_name, numbered, snake
 from snug.keras._symbolic import KerasTensor, Node
 from snug.keras._variable import KerasVariable
 
@@ -230,6 +230,9 @@ class _Built(Layer):
             v.assign(_tf.zeros_like(v))
 
     reset_states = reset_state
+
+    def _weight_groups(self):
+        return {"cell": self.weights} if self._row["cell"] else None
 
     def get_initial_state(self, batch_size=None):
         """Zeros, one for each state of a recurrent layer."""
@@ -622,6 +625,10 @@ class TimeDistributed(_Built):
         return made
 
 
+    def _weight_groups(self):
+        return {"layer": self.weights}
+
+
 class _Around(_Built):
     """What runs recurrent cells or layers: in the engine, or where `_python` says so by `_step_all`."""
 
@@ -655,6 +662,12 @@ class Bidirectional(_Around):
                 self._layers.remove(inner)
         self.forward_layer = _directed(layer, "forward_", {})
         self.backward_layer = backward_layer or _directed(layer, "backward_", {"go_backwards": True})
+
+    def _weight_groups(self):
+        below = ["/" + name for name in self.layer._weight_groups() or ()] or [""]
+        groups, weights = [side + word for side in ("forward_layer", "backward_layer") for word in below], self.weights
+        n = len(weights) // len(groups)
+        return {group: weights[n * i:n * i + n] for i, group in enumerate(groups)}
 
     def _engine_words(self):
         name, config = super()._engine_words()
@@ -695,6 +708,11 @@ def _merged(mode, one, two):
 
 class MultiHeadAttention(_Built):
     _row = _C.layer_row("MultiHeadAttention")
+
+    def _weight_groups(self):
+        weights = self.weights
+        n = len(weights) // 4
+        return {word + "_dense": weights[n * i:n * i + n] for i, word in enumerate(("query", "key", "value", "output"))} if weights else None
 
     def call(self, query, value=None, key=None, query_mask=None, value_mask=None, key_mask=None, attention_mask=None,
              return_attention_scores=False, training=None, use_causal_mask=False):
@@ -854,6 +872,13 @@ class RNN(_Around):
         self.__dict__["_python"] = not _is_of_engine(cell) or shared
         if isinstance(cell, _Cell) and not shared:
             cell.__dict__["_rnn"] = self
+
+    def _weight_groups(self):
+        weights, cells = self.weights, getattr(self.cell, "cells", self.cell)
+        if not isinstance(cells, (list, tuple)):
+            return {"cell": weights}
+        n, names = len(weights) // len(cells), numbered(snake(type(c).__name__) for c in cells)
+        return {"cell/cells/" + name: weights[n * i:n * i + n] for i, name in enumerate(names)}
 
     def _engine(self):
         if self._python:
