@@ -103,6 +103,10 @@ METRICS = {
     "TruePositives": "thresholds=None",
 }
 
+# Variables that the engine keeps of each weight for an optimizer of its own, whatever the settings; Adafactor's are smaller than the weight.
+SLOTS = {"Adadelta": 2, "Adafactor": 0, "Adagrad": 1, "Adam": 2, "AdamW": 2, "Adamax": 2, "Ftrl": 2, "Lamb": 2, "Lion": 1, "Nadam": 2,
+         "RMSprop": 1, "SGD": 0}
+
 OPTIMIZERS = {
     "Adadelta":
         "learning_rate=0.001, rho=0.95, epsilon=1e-07, weight_decay=None, clipnorm=None, clipvalue=None, global_clipnorm=None, "
@@ -139,13 +143,6 @@ OPTIMIZERS = {
     "Lion":
         "learning_rate=0.001, beta_1=0.9, beta_2=0.99, weight_decay=None, clipnorm=None, clipvalue=None, global_clipnorm=None, "
         "use_ema=False, ema_momentum=0.99, ema_overwrite_frequency=None, loss_scale_factor=None, gradient_accumulation_steps=None",
-    "LossScaleOptimizer": "inner_optimizer, initial_scale=32768.0, dynamic_growth_steps=2000",
-    "MultiOptimizer": "optimizer_map, loss_scale_factor=None",
-    "Muon":
-        "learning_rate=0.001, adam_beta_1=0.9, adam_beta_2=0.999, adam_weight_decay=0.004, epsilon=1e-07, weight_decay=0.004, "
-        "clipnorm=None, clipvalue=None, global_clipnorm=None, use_ema=False, ema_momentum=0.99, ema_overwrite_frequency=None, "
-        "loss_scale_factor=None, gradient_accumulation_steps=None, exclude_layers=None, exclude_embeddings=True, muon_a=3.4445, "
-        "muon_b=-4.775, muon_c=2.0315, adam_lr_ratio=1, momentum=0.95, ns_steps=5, nesterov=True, rms_rate=0.2",
     "Nadam":
         "learning_rate=0.001, beta_1=0.9, beta_2=0.999, epsilon=1e-07, weight_decay=None, clipnorm=None, clipvalue=None, "
         "global_clipnorm=None, use_ema=False, ema_momentum=0.99, ema_overwrite_frequency=None, loss_scale_factor=None, "
@@ -157,8 +154,4 @@ OPTIMIZERS = {
     "SGD":
         "learning_rate=0.01, momentum=0.0, nesterov=False, weight_decay=None, clipnorm=None, clipvalue=None, global_clipnorm=None, "
         "use_ema=False, ema_momentum=0.99, ema_overwrite_frequency=None, loss_scale_factor=None, gradient_accumulation_steps=None",
-    "ScheduleFreeAdamW":
-        "learning_rate=0.0025, beta_1=0.9, beta_2=0.999, epsilon=1e-08, warmup_steps=0, weight_decay=None, clipnorm=None, clipvalue=None, "
-        "global_clipnorm=None, use_ema=False, ema_momentum=0.99, ema_overwrite_frequency=None, loss_scale_factor=None, "
-        "gradient_accumulation_steps=None",
 }

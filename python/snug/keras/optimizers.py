@@ -14,7 +14,6 @@ from snug.keras.schedules import LearningRateSchedule
 
 _COMMON = ("name learning_rate weight_decay clipnorm global_clipnorm clipvalue use_ema ema_momentum ema_overwrite_frequency"
            " loss_scale_factor gradient_accumulation_steps").split()       # what all optimizers' configurations begin with
-_NO = ("Optimizer", "LossScaleOptimizer", "MultiOptimizer", "Muon")      # no rows of the engine's
 
 
 def _look():
@@ -161,9 +160,7 @@ class _Built(Optimizer):
 
     def _slots_to_come(self):
         """Of each variable, with the first update; memory for them is kept free before."""
-        n = {"sgd": 0, "rmsprop": 1, "adagrad": 1, "lion": 1, "adafactor": 0}.get(self._kind, 2)
-        n += bool(self._values.get("momentum")) * (self._kind in ("sgd", "rmsprop"))
-        return n + sum(bool(self._values.get(key)) for key in ("centered", "amsgrad", "use_ema", "gradient_accumulation_steps"))
+        return self._n_slots + sum(bool(self._values.get(key)) for key in ("momentum", "centered", "amsgrad", "use_ema", "gradient_accumulation_steps"))
 
     def _engine(self):
         if self._c is None:
@@ -320,16 +317,16 @@ class _Built(Optimizer):
 
 
 def _make(name):
-    return type(name, (_Built,), {"_signature": _signatures.OPTIMIZERS[name], "_engine_name": snake(name) if name != "RMSprop" else
-                                     "rmsprop", "__module__": __name__})
+    return type(name, (_Built,), {"_signature": _signatures.OPTIMIZERS[name], "_n_slots": _signatures.SLOTS[name],
+                                  "_engine_name": snake(name) if name != "RMSprop" else "rmsprop", "__module__": __name__})
 
 
 def __getattr__(name):
     if name == "__all__":       # what a star gives
-        return [n for n in _signatures.OPTIMIZERS if n not in _NO] + ["Optimizer", "LossScaleOptimizer", "Muon", "get", "schedules", "legacy"]
-    if name == "MultiOptimizer":
-        raise AttributeError("keras.optimizers.MultiOptimizer is not in Snug; AdamW is the nearest")
-    if name in _signatures.OPTIMIZERS and name not in _NO:
+        return [*_signatures.OPTIMIZERS, "Optimizer", "LossScaleOptimizer", "Muon", "get", "schedules", "legacy"]
+    if name in ("MultiOptimizer", "ScheduleFreeAdamW"):
+        raise AttributeError(f"keras.optimizers.{name} is not in Snug; AdamW is the nearest")
+    if name in _signatures.OPTIMIZERS:
         globals()[name] = _make(name)
         return globals()[name]
     raise AttributeError(f"keras.optimizers.{name} is not in Snug")
@@ -339,8 +336,8 @@ def get(identifier):
     if identifier is None or isinstance(identifier, Optimizer):
         return identifier
     if isinstance(identifier, str):
-        for name in _signatures.OPTIMIZERS:
-            if name.lower() == identifier.lower() and (name not in _NO or name == "Muon"):
+        for name in (*_signatures.OPTIMIZERS, "Muon"):
+            if name.lower() == identifier.lower():
                 return getattr(_here, name)()
         raise ValueError(f"Could not interpret optimizer identifier: {identifier}")
     if isinstance(identifier, dict):
