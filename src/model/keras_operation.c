@@ -42,6 +42,7 @@ static const struct {
 } other_names[] = {
     {"getitem", "tf.strided_slice"},
     {"converttotensor", "tf.identity"},
+    {"batchnorm", "keras.ops.batch_normalization"},
     {"layernorm", "keras.ops.layer_normalization"},
     {"rmsnorm", "keras.ops.rms_normalization"},
     {"addv2", "tf.add"},

@@ -1,52 +1,60 @@
 """Functions of a functional model in configurations, as Keras writes them: a class of keras.src.ops, its settings, its calls."""
+import functools
 import operator
 
+from snug import _C
 from snug.keras import _symbolic
-from snug.keras._names import snake
 from snug.keras._symbolic import Operation
 
+# Where Keras has the class of a function; of all others, in numpy.
 _MODULES = {
-    "nn": "Relu Relu6 Sigmoid SparseSigmoid Softplus Softsign Silu LogSigmoid LeakyRelu HardSigmoid HardSilu Elu Selu Gelu Celu Glu Softmax"
-          " LogSoftmax MaxPool AveragePool Conv DepthwiseConv SeparableConv ConvTranspose OneHot BinaryCrossentropy"
-          " CategoricalCrossentropy SparseCategoricalCrossentropy MultiHot Moments BatchNorm Normalize DotProductAttention RmsNorm"
-          " LayerNorm",
-    "core": "Map Scan Scatter ScatterUpdate Slice SliceUpdate Switch WhileLoop StopGradient ForiLoop Unstack Cast Cond VectorizedMap",
-    "math": "SegmentSum SegmentMax TopK InTopK Logsumexp ExtractSequences Rsqrt Erf Erfinv",
-    "image": "Resize AffineTransform ExtractPatches MapCoordinates PadImages CropImages",
-    "linalg": "Cholesky Det Eigh Inv Norm Qr Solve SolveTriangular Lstsq"}
-# What a setting is called that may be given by its place.
-_PLACES = {"reshape": ("newshape",), "transpose": ("axes",), "cast": ("dtype",), "repeat": ("repeats", "axis"), "tile": ("repeats",),
-           "clip": ("x_min", "x_max"), "broadcast_to": ("shape",), "one_hot": ("num_classes", "axis"), "pad": ("pad_width",),
-           "resize": ("size",)}
-_PLACES.update({word: ("axis",) for word in "mean sum max min prod std var any all argmax argmin expand_dims squeeze concatenate stack softmax"
-                " log_softmax logsumexp flip cumsum sort argsort take take_along_axis".split()})
+    "nn": "adaptive_average_pool adaptive_max_pool average_pool batch_normalization binary_crossentropy categorical_crossentropy celu conv"
+          " conv_transpose ctc_decode ctc_loss depth_to_space depthwise_conv dot_product_attention elu fold gelu glu hard_shrink hard_sigmoid"
+          " hard_silu hard_swish hard_tanh layer_normalization leaky_relu log_sigmoid log_softmax max_pool moments multi_hot normalize one_hot"
+          " polar psnr relu relu6 rms_normalization selu separable_conv sigmoid silu soft_shrink softmax softplus softsign space_to_depth"
+          " sparse_categorical_crossentropy sparse_plus sparse_sigmoid sparsemax squareplus swish tanh_shrink threshold unfold",
+    "core": "associative_scan cast cond convert_to_tensor custom_gradient fori_loop map saturate_cast scan scatter scatter_update slice"
+            " slice_update stop_gradient switch unstack vectorized_map while_loop",
+    "math": "cdist erf erfc erfinv extract_sequences fft fft2 ifft2 in_top_k irfft istft logdet logsumexp rfft rsqrt segment_max segment_min"
+            " segment_prod segment_sum stft top_k view_as_complex view_as_real",
+    "image": "affine_transform crop_images elastic_transform extract_patches extract_patches_3d gaussian_blur hsv_to_rgb map_coordinates"
+             " pad_images perspective_transform resize rgb_to_grayscale rgb_to_hsv scale_and_translate sobel_edges ssim",
+    "linalg": "cholesky cholesky_inverse det eig eigh inv jvp lstsq lu_factor matrix_rank norm pinv qr solve solve_triangular svd",
+    "einops": "rearrange"}
+# In Keras what is no tensor is a setting of the class, but for these, of which some are the other way round.
+_OTHERWISE = {("clip", "x_min"), ("clip", "x_max"), ("quantile", "q"), ("pad", "constant_values"), ("slice", "start_indices"),
+              ("linspace", "start"), ("linspace", "stop"), ("dot_product_attention", "scale")}
 _OPERATORS = {word: getattr(operator, name) for name, word in _symbolic._WORDS.items() if name not in ("and", "or", "getitem")}
 _OPERATORS.update(add=operator.add, matmul=operator.matmul, mod=operator.mod, logical_and=operator.and_, logical_or=operator.or_,
                   get_item=_symbolic._getitem)
-# Whose arguments are all operands, tensors or not.
-_OPERANDS = set(_OPERATORS) | {"where", "maximum", "minimum"}
+
+
+@functools.cache
+def _arguments(word):
+    """(name, whether it is a setting) of a function's arguments, as its row in the table has them; () where it has none, or takes any number."""
+    signatures = {name: signature for names, signature, _ in _C.functions() for name in names.split()}
+    row = signatures.get("keras.ops." + word) or signatures.get("keras.ops.image." + word) or "*"
+    entries = [entry.partition(":") for entry in row.split()] if "*" not in row else []
+    return tuple((name, (kind[0] in "IBSDN") != ((word, name) in _OTHERWISE)) for name, _, kind in entries)
 
 
 def serialize(operation):
     """The row of a functional model's configuration, without its calls."""
-    module = next((m for m, names in _MODULES.items() if operation.class_name in names.split()), "numpy")
-    settings = dict(operation.settings)
+    module = next((m for m, words in _MODULES.items() if operation.word in words.split()), "numpy")
+    name, settings = operation.class_name, dict(operation.settings)
     if operation._nodes:
         settings.update(_split(operation, operation._nodes[0])[1])
-    return {"module": f"keras.src.ops.{module}", "class_name": operation.class_name, "config": {"name": operation.name, **settings},
-            "registered_name": operation.class_name}
+    return {"module": f"keras.src.ops.{module}", "class_name": name, "config": {"name": operation.name, **settings}, "registered_name": name}
 
 
 def _split(operation, node):
-    """Operands of a call, and its settings by name."""
-    if operation.word in _OPERANDS:
+    """Operands of a call, and its settings by name: those that stand behind all operands."""
+    arguments = _arguments(operation.word)[:len(node.args)]
+    n = next((i for i, (_, is_setting) in enumerate(arguments) if is_setting and not _symbolic.is_symbolic(node.args[i])), len(node.args))
+    rest = dict(zip((name for name, _ in arguments[n:]), node.args[n:]))
+    if len(arguments) < len(node.args) or any(not is_setting for _, is_setting in arguments[n:]) or _symbolic.is_symbolic(list(rest.values())):
         return list(node.args), dict(node.kwargs)
-    operands = [a for a in node.args if _symbolic.is_symbolic(a)]
-    rest = node.args[len(operands):]
-    names = _PLACES.get(operation.word, ())
-    if len(rest) > len(names) or not all(_symbolic.is_symbolic(a) for a in node.args[:len(operands)]):
-        return list(node.args), dict(node.kwargs)
-    return operands, {**dict(zip(names, rest)), **node.kwargs}
+    return list(node.args[:n]), {**rest, **node.kwargs}
 
 
 def operands(operation, node):
@@ -70,7 +78,7 @@ def deserialize(row):
     """The function of a row, or None where it is no function's."""
     if not str(row.get("module") or "").startswith("keras.src.ops"):
         return None
-    word, settings = snake(str(row["class_name"])), dict(row["config"])
+    word, settings = _symbolic.word_of(str(row["class_name"])), dict(row["config"])
     name = settings.pop("name", None)
     function = _OPERATORS.get(word)
     if function is None:

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from snug import _C, _nest, errors
 from snug._given import default_only
 from snug._types import MakesVariable, Peek, TensorShape, as_dtype
-from snug.keras._names import auto_name
+from snug.keras._names import auto_name, snake
 
 
 class KerasTensor:
@@ -115,7 +115,7 @@ class Operation:
 
     @property
     def class_name(self):
-        return "".join(part.capitalize() for part in self.word.split("_"))
+        return _CLASSES.get(self.word) or "".join(part.capitalize() for part in self.word.split("_"))
 
     @property
     def output_shape(self):
@@ -136,6 +136,16 @@ class Operation:
 _WORDS = {"sub": "subtract", "mul": "multiply", "truediv": "true_divide", "floordiv": "floor_divide", "pow": "power", "lt": "less",
           "le": "less_equal", "gt": "greater", "ge": "greater_equal", "eq": "equal", "ne": "not_equal", "and": "logical_and",
           "or": "logical_or", "xor": "logical_xor", "neg": "negative", "abs": "absolute", "invert": "logical_not", "getitem": "get_item"}
+# Keras' classes that are not called as their functions in capitals.
+_CLASSES = {"batch_normalization": "BatchNorm", "layer_normalization": "LayerNorm", "rms_normalization": "RMSNorm", "ctc_loss": "CTCLoss",
+            "ctc_decode": "CTCDecode", "psnr": "PSNR", "svd": "SVD", "fft": "FFT", "fft2": "FFT2", "ifft2": "IFFT2", "rfft": "RFFT",
+            "irfft": "IRFFT", "stft": "STFT", "istft": "ISTFT", "hsv_to_rgb": "HSVToRGB", "rgb_to_hsv": "RGBToHSV",
+            "rgb_to_grayscale": "RGBToGrayscale"}
+
+
+def word_of(class_name):
+    """The function of a class of keras.src.ops."""
+    return next((word for word, name in _CLASSES.items() if name == class_name), None) or snake(class_name)
 
 
 def is_symbolic(*structures):
