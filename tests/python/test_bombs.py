@@ -410,6 +410,77 @@ class Bombs(unittest.TestCase):
                 self.file(f"home/datasets/fashion-mnist/{part}-labels-idx1-ubyte.gz", raw)
             self.refused(lambda: keras.datasets.fashion_mnist.load_data(), "labels")
 
+    # --- Examples -------------------------------------------------------------------------------------
+    @staticmethod
+    def example():
+        F = tf.train
+        return F.Features({"ints": F.Feature(int64_list=F.Int64List([1, -2, 1 << 40])), "floats": F.Feature(float_list=F.FloatList([1.5, 2])),
+                           "texts": F.Feature(bytes_list=F.BytesList([b"ab", b""]))})
+
+    def test_damaged_examples_raise_one_exception(self):
+        F, draw = tf.train, random.Random(7)
+        lists = F.FeatureLists({"l": F.FeatureList([F.Feature(int64_list=F.Int64List([5]))])})
+        for good in (F.Example(self.example()), F.SequenceExample(self.example(), lists)):
+            raw, kind, refused = good.SerializeToString(), type(good), 0
+            self.assertEqual(kind.FromString(raw), good)
+            for n in range(1, len(raw)):
+                with self.subTest(n):
+                    try:                        # a message that ends behind a whole field is one
+                        self.assertLess(len(kind.FromString(raw[:n]).SerializeToString()), len(raw))
+                    except tf.errors.DataLossError:
+                        refused += 1
+            self.assertGreater(refused, len(raw) - 4)
+            for _ in range(2000):
+                bad = bytearray(raw)
+                for _ in range(draw.randint(1, 3)):
+                    bad[draw.randrange(len(bad))] = draw.choice([0, 255, 127, 128, draw.randrange(256)])
+                try:
+                    str(kind.FromString(bytes(bad[:draw.choice([len(bad), draw.randrange(len(bad))])])))
+                except tf.errors.DataLossError as error:
+                    self.assertIn("protocol buffers", str(error))
+
+    def test_what_no_message_is_is_refused(self):
+        for why, raw in (("field 0", b"\2\2\x0a\0"), ("field 0", b"\0\0"), ("field 536870912", b"\x82\x80\x80\x80\x10\0"), ("kind 6", b"\x0e"), ("kind 7", b"\x0f"),
+                         ("cut off", b"\x0a\5ab"), ("cut off", b"\x0a\xff\xff\xff\xff\xff\xff\xff\xff\xff\1"), ("cut off", b"\x0d\0\0"), ("cut off", b"\x09" + b"\0" * 7),
+                         ("no end", b"\x80"), ("no end", b"\x08" + b"\x80" * 10 + b"\0"), ("no end", b"\x0a"), ("group 4 has no end", b"\x23\x08\1"),
+                         ("did not begin", b"\x23\x2c"), ("did not begin", b"\x24")):
+            for kind in (tf.train.Feature, tf.train.Int64List, tf.train.Features, tf.train.Example, tf.train.SequenceExample):
+                with self.subTest(why=why, raw=raw, kind=kind.__name__):
+                    self.refused(lambda: kind.FromString(raw), why, (tf.errors.DataLossError,))
+        self.refused(lambda: tf.train.FloatList.FromString(b"\x0a\3abc"), "3 bytes of numbers", (tf.errors.DataLossError,))
+        self.refused(lambda: tf.train.Features.FromString(b"\x0a\3\x0a\1\xff"), "UTF-8", (tf.errors.DataLossError,))
+
+    def test_examples_are_read_as_protocol_buffers_are(self):
+        """Unknown fields and kinds are skipped, lists come packed or not, parts of one message are merged, of several kinds the last counts."""
+        I, F, E = tf.train.Int64List, tf.train.Feature, tf.train.Example
+        strange = b"\x23\x2b\x0a\3abc\x2c\x24" + b"\xf8\1\5" + b"\x7d1234" + b"\x7912345678" + b"\x7a\2ab"      # a group in a group, and each other kind
+        self.assertEqual(I.FromString(strange + b"\x08\7" + strange + b"\x0a\2\1\2" + b"\x08" + b"\xff" * 9 + b"\1").value, [7, 1, 2, -1])
+        self.assertEqual(I.FromString(b"\x0d1234\x12\1\5").value, [])                    # its number with another kind, its kind with another number
+        self.assertEqual(I.FromString(b"\x08" + b"\x81" * 9 + b"\x7f").value, I.FromString(b"\x08" + b"\x81" * 9 + b"\1").value)       # 64 bits count
+        self.assertEqual(tf.train.FloatList.FromString(struct.pack("<BfBBf", 0x0d, 1.5, 0x0a, 4, 2.5)).value, [1.5, 2.5])
+        both = F.FromString(b"\x1a\2\x08\1" + b"\x0a\3\x0a\1x" + b"\x0a\3\x0a\1y" + b"\x22\0")
+        self.assertEqual((both.WhichOneof("kind"), both.bytes_list.value, both.int64_list.value), ("bytes_list", [b"x", b"y"], []))
+        one, two = (E(tf.train.Features({k: F(int64_list=I([n]))})).SerializeToString() for k, n in (("a", 1), ("b", 2)))
+        self.assertEqual({k: f.int64_list.value for k, f in E.FromString(one + two + strange).features.feature.items()}, {"a": [1], "b": [2]})
+        self.assertEqual(list(tf.train.Features.FromString(b"\x0a\0").feature), [""])
+        message = E.FromString(one)
+        self.assertEqual((message.ParseFromString(two), sorted(message.features.feature)), (len(two), ["b"]))
+        self.assertEqual((message.MergeFromString(one), sorted(message.features.feature)), (len(one), ["a", "b"]))
+
+    def test_numbers_of_messages_are_read_once(self):
+        class Counted(bytes):
+            taken = 0
+
+            def __getitem__(self, key):
+                found = super().__getitem__(key)
+                Counted.taken += len(found) if isinstance(key, slice) else 1
+                return found
+        self.refused(lambda: tf.train.Feature.FromString(Counted(b"\xff" * 200000)), "no end", (tf.errors.DataLossError,))
+        self.assertLess(Counted.taken, 20)
+        Counted.taken = 0
+        self.assertEqual(len(tf.train.Int64List.FromString(Counted(b"\x08\x80\1" * 20000)).value), 20000)
+        self.assertLess(Counted.taken, 20 * 20000)
+
 
 if __name__ == "__main__":
     unittest.main()
