@@ -9,11 +9,13 @@ import struct
 import tempfile
 import unittest
 import zipfile
+import zlib
 
 import numpy as np
 
-from snug import keras
+from snug import _archives, _pickles, keras
 from snug import tensorflow as tf
+from snug._files import check_json
 from snug.keras import _hdf5
 from snug.keras import layers as L
 
@@ -41,6 +43,16 @@ def rows_of(n, byte):
         for _ in range(n >> 20):
             file.write(byte * (1 << 20))
     return write
+
+
+class Own(L.Layer):
+    """Reads its weights itself."""
+
+    def call(self, x):
+        return x
+
+    def load_own_variables(self, store):
+        self.given = {name: array.shape for name, array in store.items()}
 
 
 class Bombs(unittest.TestCase):
@@ -125,6 +137,26 @@ class Bombs(unittest.TestCase):
         for n in (0, 4, 30, len(good) // 2, len(good) - 1):
             self.refused(lambda: keras.models.load_model(self.file("i.keras", good[:n])), "not a file that Keras wrote")
 
+    def test_members_lie_one_behind_the_other(self):
+        """Each of a thousand members holds all behind it: a little file of many large arrays."""
+        names, inner, entries = [b"m%03d.npy" % i for i in range(1000)], b"\0" * 8, []
+        for name in reversed(names):
+            data = self.npy((len(inner),), "|u1") + inner
+            inner = struct.pack("<4s5H3I2H", b"PK\3\4", 20, 0, 0, 0, 33, zlib.crc32(data), len(data), len(data), len(name), 0) + name + data
+            entries.append((name, zlib.crc32(data), len(data), len(inner)))
+        central = b"".join(struct.pack("<4s6H3I5H2I", b"PK\1\2", 20, 20, 0, 0, 0, 33, crc, size, size, len(name), 0, 0, 0, 0, 0, len(inner) - before) + name
+                           for name, crc, size, before in reversed(entries))
+        end = struct.pack("<4s4H2IH", b"PK\5\6", 0, 0, len(names), len(names), len(central), len(inner), 0)
+        path = self.file("over.npz", inner + central + end)
+        self.refused(lambda: _archives.Archive(path, 1000), "lie over each other")
+        self.refused(lambda: keras.datasets.mnist.load_data(os.path.abspath(path)), "lie over each other")
+        with open(self.archive("last.npz", [("a.npy", b"\0" * 300)], zipfile.ZIP_STORED), "rb") as file:
+            raw = file.read()
+        sizes = struct.pack("<II", 300, 300)
+        at = raw.rindex(sizes)                      # in the directory
+        path = self.file("last.npz", raw[:at] + struct.pack("<II", 310, 310) + raw[at + 8:])
+        self.refused(lambda: _archives.Archive(path), "lies over its directory")
+
     def configs(self):
         yield from (b"", b"[]", b"null", b"5", b"\xff\xfe{", b"[" * 200000, b'{"a":' * 200000, b"{}", b'{"class_name": 5, "config": {}}')
         yield b'{"class_name":"Sequential","config":{"name":"s","layers":[' * 300 + b"]}}" * 300
@@ -142,8 +174,13 @@ class Bombs(unittest.TestCase):
                 self.refused(self.load("j.keras", ("config.json", text), ("model.weights.h5", self.weights)), kinds=(ValueError, TypeError))
                 if not text.startswith(b"{") or b"config" not in text:
                     self.refused(lambda: keras.models.model_from_json(text))
-        lists = '{"class_name":"Sequential","config":{"layers":[' + "[]," * (1 << 20) + "[]]}}"
-        self.refused(lambda: keras.models.model_from_json(lists), "more lists")
+        lists, texts = ('{"class_name":"Sequential","config":{"layers":[' + what * (1 << 20) + "[]]}}" for what in ("[],", '"ab",'))
+        numbers = '{"class_name":"Sequential","config":{"name":"s","layers":[],"x":{' + ",".join(f'"{i:x}":1.5' for i in range(1300000)) + "}}}"
+        for text in (lists, texts, numbers):
+            self.refused(lambda: keras.models.model_from_json(text), "more lists")
+            self.refused(self.load("k.keras", ("config.json", text), ("model.weights.h5", self.weights)), "more lists|at most")
+        for value in ([f"word{i}" for i in range(100000)], {f"word{i}": i for i in range(90000)}, [i / 7 for i in range(100000)]):
+            check_json([json.dumps(value)])                                     # vocabularies and tables are no bombs
         long = " " * (17 << 20)
         self.refused(lambda: keras.models.model_from_json(long), "at most")
 
@@ -236,6 +273,26 @@ class Bombs(unittest.TestCase):
         self.refused(lambda: self.model.load_weights(path), "1000 arrays")
         self.refused(lambda: _hdf5.read(path), "two names")
 
+    def test_a_layer_that_reads_its_own_gets_no_more_than_the_file_holds(self):
+        own = keras.Sequential([keras.Input((2,)), Own(name="own")])
+
+        def make(w, names, arrays):
+            made = [(w.array(np.zeros(1 << 17, "f4")), None, None) for _ in range(arrays)]
+            inner = self.linked(w, {str(i): made[i % arrays] for i in range(names)})
+            return self.linked(w, {"layers": self.linked(w, {"own": self.linked(w, {"vars": inner})})})
+        for place in ("own.weights.h5", "own.keras"):
+            path = self.h5_of("own.weights.h5", lambda w: make(w, 2000, 1))
+            if place == "own.keras":
+                own.save(self.path(place))
+                with zipfile.ZipFile(self.path(place)) as file:
+                    config = file.read("config.json")
+                with open(path, "rb") as file:
+                    path = self.archive(place, [("config.json", config), ("model.weights.h5", file.read())], zipfile.ZIP_STORED)
+            load = own.load_weights if place != "own.keras" else lambda p: keras.models.load_model(p, {"Own": Own})
+            self.refused(lambda: load(path), "over each other")
+        own.load_weights(self.h5_of("own.weights.h5", lambda w: make(w, 2, 2)))
+        self.assertEqual(own.layers[-1].given, {"0": (1 << 17,), "1": (1 << 17,)})
+
     def test_names_have_a_limit(self):
         def make(w):
             empty = w.group({})
@@ -294,6 +351,12 @@ class Bombs(unittest.TestCase):
             with self.subTest(head[:60]):
                 path = self.file("a.safetensors", struct.pack("<Q", len(head)) + head + b"\0" * (2097152 if b"524288" in head else 8))
                 self.refused(lambda: self.model.load_weights(path), "a.safetensors")
+        for head, why in ((b"{" + b" " * (20 << 20) + b"}", "header of"),
+                          (("{" + ",".join(f'"{i:x}":{{"dtype":"F32","shape":[0],"data_offsets":[0,0]}}' for i in range(200000)) + "}").encode(), "header of"),
+                          (("{" + ",".join(f'"{i:x}":{{"dtype":"F32","shape":[0],"data_offsets":[0,0]}}' for i in range(5000)) + "}").encode(), "5000 tensors"),
+                          (b'{"__metadata__":{' + b",".join(b'"%x":""' % i for i in range(30000)) + b"}}", "a.safetensors")):
+            path = self.file("a.safetensors", struct.pack("<Q", len(head)) + head)
+            self.refused(lambda: self.model.load_weights(path), why)
         for n in (1 << 63, 1 << 62, 1 << 32):
             path = self.file("b.safetensors", struct.pack("<Q", n) + b"{}")
             self.refused(lambda: self.model.load_weights(path), "b.safetensors")
@@ -336,6 +399,25 @@ class Bombs(unittest.TestCase):
             with open(self.path("saved/snug_model.json"), "w") as file:
                 json.dump(notes, file)
             self.refused(lambda: tf.saved_model.load(self.path("saved")))
+
+    @staticmethod
+    def checkpoint_of(names):
+        """A sound checkpoint of empty arrays."""
+        head = (b"SNUGCKPT" + struct.pack("<I", 1)).ljust(64, b"\0")
+        rows = b"".join(struct.pack("<IIIIQQq", len(name), 0, 1, 0, 64, 0, 0) + name for name in names)
+        foot = struct.pack("<QQQI", 64, len(rows), len(names), zlib.crc32(rows))
+        return head + rows + foot + struct.pack("<I", zlib.crc32(foot)) + b"TPKCGUNS"
+
+    def test_a_backup_holds_as_many_arrays_as_a_model_has(self):
+        x, y = np.ones((4, 4), "f4"), np.ones((4, 2), "f4")
+        m = model()
+        m.compile("sgd", "mse")
+        m.fit(x, y, verbose=0)
+        os.makedirs(self.path("backup"))
+        for names, why in (([b"%06x" % i for i in range(300000)], "300000 arrays"),
+                           ([b"/".join([b"%03x" % i, *[b"a"] * 498]) for i in range(1000)], "no state of a fit")):
+            self.file("backup/latest.ckpt", self.checkpoint_of(names))
+            self.refused(lambda: m.fit(x, y, verbose=0, callbacks=[keras.callbacks.BackupAndRestore(self.path("backup"))]), why)
 
     def test_datasets_in_folders(self):
         tf.data.Dataset.range(3).save(self.path("data"))
@@ -398,6 +480,32 @@ class Bombs(unittest.TestCase):
                 rows_of(24 << 20, b"\0")(file)
             path = self.archive("data.npz", [("x_train.npy", large)])
             self.refused(lambda: keras.datasets.mnist.load_data(path), "unpacks to")
+
+    @staticmethod
+    def pickled(data, what, n):
+        """Bytes, a text and a list that are told once, and n times what stands for an array or another text of them."""
+        size, word = struct.pack("<I", len(data)), b"X" + struct.pack("<I", len(data)) + data
+        out = b"\x80\3" + b"B" + size + data + b"q\1" + b"0" + word + b"q\7" + b"0"
+        out += b"cnumpy\ndtype\nX\2\0\0\0u1K\0K\1\x87Rq\2(K\3X\1\0\0\0|NNNJ\xff\xff\xff\xffJ\xff\xff\xff\xffK\0tb0"
+        out += b"cnumpy.core.numeric\n_frombuffer\nq\x040J" + struct.pack("<i", len(data)) + b"\x85q\0050X\1\0\0\0Cq\x060"
+        out += b"c_codecs\nencode\nq\x080X\6\0\0\0latin1q\x090"
+        out += b"](" + b"N" * len(data) + b"eq\x0a0cnumpy\ndtype\nX\2\0\0\0O8\x85Rq\x0b0"
+        return out + b"](" + what * n + b"e."
+
+    def test_what_is_told_once_is_copied_once(self):
+        array, objects, text = b"h\4(h\1h\2h\5h\6tR", b"h\4(h\x0ah\x0bh\5h\6tR", b"h\x08h\7h\x09\x86R"
+        self.assertEqual([a.tolist() for a in _pickles.loads(self.pickled(b"\1\2", array, 2))], [[1, 2]] * 2)
+        self.assertEqual([a.tolist() for a in _pickles.loads(self.pickled(b"\1\2", objects, 2))], [[None, None]] * 2)
+        self.assertEqual(_pickles.loads(self.pickled(b"ab", text, 2)), [b"ab"] * 2)
+        for what in (array, objects, text):
+            self.refused(lambda: _pickles.loads(self.pickled(b"\1" * 100000, what, 4000)), "more arrays than")
+
+    def test_numbers_as_keys_have_a_limit(self):
+        """Numbers that a dict puts at one place are easily found; each is compared with all before it."""
+        def keys(n):
+            return b"\x80\2}(" + b"".join(b"\x8a\x0c" + ((i << 61) - i).to_bytes(12, "little") + b"N" for i in range(n)) + b"u."
+        self.assertEqual({hash(k) for k in _pickles.loads(keys(1000))}, {0})
+        self.refused(lambda: _pickles.loads(keys(1001)), "numbers as keys")
 
     def test_packed_pictures_unpack_to_what_they_say(self):
         import gzip

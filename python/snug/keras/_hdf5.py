@@ -206,6 +206,14 @@ class Found(collections.abc.Mapping):
     def __len__(self):
         return len(self._list())
 
+    def arrays(self):
+        """{name: array} of its arrays, read. They lie beside each other, so that together they are no larger than the file."""
+        found = {name: member for name, member in self.items() if isinstance(member, Array)}
+        total = sum(member.nbytes for member in found.values())
+        if total > self._reader.size:
+            raise self._reader.wrong(f"{len(found)} arrays of one group have {total} bytes, more than it holds: they lie over each other")
+        return {name: member.read() for name, member in found.items()}
+
     @property
     def attributes(self):
         if self._attributes is None:
