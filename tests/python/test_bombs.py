@@ -222,13 +222,63 @@ class Bombs(unittest.TestCase):
     def test_pipes_and_devices_are_refused_at_once(self):
         tf.data.Dataset.range(3).save(self.path("pipes"))
         os.remove(self.path("pipes/dataset.json"))
-        for name in ("p.keras", "p.h5", "p.npz", "p.weights.h5", "p.safetensors", "pipes/dataset.json"):
+        home, sets, lookup = self.home(), keras.datasets, tf.lookup
+        loads = {"pipes/dataset.json": lambda path: tf.data.Dataset.load(os.path.dirname(path)), "p.keras": keras.models.load_model,
+                 "p.h5": keras.models.load_model, "p.npz": self.model.load_weights, "p.weights.h5": self.model.load_weights,
+                 "p.safetensors": self.model.load_weights,
+                 home + "/.keras/models/imagenet_class_index.json": lambda path: keras.applications.resnet50.decode_predictions(np.zeros((1, 1000))),
+                 home + "/datasets/fashion-mnist/train-labels-idx1-ubyte.gz": lambda path: sets.fashion_mnist.load_data(),
+                 home + "/datasets/cifar-10-batches-py/data_batch_1": lambda path: sets.cifar10.load_data(),
+                 "p.txt": lambda path: lookup.StaticHashTable(lookup.TextFileInitializer(path, tf.string, -2, tf.int64, -1), 0)}
+        for name, load in loads.items():
             for make in (os.mkfifo, lambda path: os.symlink("/dev/zero", path)):
                 make(self.path(name))
-                load = tf.data.Dataset.load if "pipes" in name else keras.models.load_model if name in ("p.keras", "p.h5") else self.model.load_weights
-                self.refused(lambda: load(os.path.dirname(self.path(name)) if "pipes" in name else self.path(name)), "regular file",
-                             kinds=(ValueError, tf.errors.OpError))
+                with self.subTest(name):
+                    self.refused(lambda: load(self.path(name)), "regular file", kinds=(ValueError, tf.errors.OpError))
                 os.remove(self.path(name))
+
+    def home(self):
+        """Where Keras' own files are, for this test alone."""
+        made = os.path.join(self._testMethodName, "home")
+        for folder in (".keras/models", "datasets/fashion-mnist", "datasets/cifar-10-batches-py"):
+            os.makedirs(self.path(os.path.join(made, folder)))
+        for name in ("HOME", "KERAS_HOME"):
+            before = os.environ.get(name)
+            os.environ[name] = self.path(made)
+            self.addCleanup(lambda name=name, before=before: os.environ.pop(name) if before is None else os.environ.update({name: before}))
+        return made
+
+    def test_lines_of_tables_have_a_limit(self):
+        table = tf.lookup
+
+        def read(key=0, value=1):
+            return table.StaticHashTable(table.TextFileInitializer(self.path("t.txt"), tf.string, key, tf.int64, value), -1)
+        for text, why in ((b"a\n" + b"x" * (24 << 20), "line 2 has more than"), (b"a\t1\nb\n", "line 2 is none"), (b"a\t1\nb\tc\n", "line 2 is none")):
+            self.file("t.txt", text)
+            self.refused(lambda: read(-2, -1) if "more" in why else read(), why, (tf.errors.InvalidArgumentError,))
+        self.file("t.txt", b"a\t1\nb\t2\n")
+        self.assertEqual(read().lookup(tf.constant(["b", "c"])).numpy().tolist(), [2, -1])
+
+    def test_names_of_classes_are_compared(self):
+        path = self.home() + "/.keras/models/imagenet_class_index.json"
+        for names in ({}, {str(i): ["n", "x"] for i in range(999)}, {str(i): i for i in range(1000)}, []):
+            self.file(path, json.dumps(names).encode())
+            self.refused(lambda: keras.applications.resnet50.decode_predictions(np.zeros((1, 1000))))
+        self.file(path, json.dumps({str(i): [f"n{i}", "x"] for i in range(1000)}).encode())
+        best, = keras.applications.resnet50.decode_predictions(np.eye(1000)[3:4], top=1)
+        self.assertEqual(best, [("n3", "x", 1.0)])
+
+    def test_tokenizers_of_others(self):
+        from_json, made = keras.preprocessing.text.tokenizer_from_json, keras.preprocessing.text.Tokenizer()
+        made.fit_on_texts(["a b a"])
+        good = json.loads(made.to_json())
+        self.assertEqual(from_json(made.to_json()).texts_to_sequences(["b a c"]), [[2, 1]])
+        counted = {"word_index": '{"a":[1]}', "index_word": '{"1":1}', "word_counts": "[1]", "index_docs": '{"x":1}'}
+        changes = [{**good["config"], **{key: value}} for key, value in (*counted.items(), ("word_docs", "[" * 100000), ("word_docs", 5), ("a", 1))]
+        texts = ["", "{}", "5", "[]", "not json", "[" * 100000, '{"config":{}}', '{"config":5}', '{"config":[["a",1]]}']
+        for text in texts + [json.dumps({"config": config}) for config in changes]:
+            with self.subTest(text[:60]):
+                self.refused(lambda: from_json(text), "to_json")
 
     # --- .h5 ------------------------------------------------------------------------------------------
     def h5_of(self, name, make):
@@ -508,14 +558,10 @@ class Bombs(unittest.TestCase):
         self.refused(lambda: _pickles.loads(keys(1001)), "numbers as keys")
 
     def test_packed_pictures_unpack_to_what_they_say(self):
-        import gzip
-        home, before = self.path("home"), os.environ.get("KERAS_HOME")
-        os.makedirs(home + "/datasets/fashion-mnist")
-        os.environ["KERAS_HOME"] = home
-        self.addCleanup(lambda: os.environ.pop("KERAS_HOME") if before is None else os.environ.update(KERAS_HOME=before))
+        home = self.home()
         for raw in (gzip.compress(b"\0" * (24 << 20)), b"\x1f\x8b\x08garbage", b"", gzip.compress(b"\0\0\x08\1\0\0\0\5ab")):
             for part in ("train", "t10k"):
-                self.file(f"home/datasets/fashion-mnist/{part}-labels-idx1-ubyte.gz", raw)
+                self.file(f"{home}/datasets/fashion-mnist/{part}-labels-idx1-ubyte.gz", raw)
             self.refused(lambda: keras.datasets.fashion_mnist.load_data(), "labels")
 
     # --- Examples -------------------------------------------------------------------------------------
