@@ -352,13 +352,14 @@ class Bombs(unittest.TestCase):
 
     def test_headers_over_each_other_are_refused(self):
         """Names in a text that stands for all of them, headers that share their bytes."""
-        def make(w):
+        def make(w, head):
             at = w.place(1 << 20)
-            for i in range(0, 1 << 16, 8):
-                w.put(at + i, struct.pack("<BBHI", 1, 0, 65535, 60000))
-            return self.linked(w, {f"{i}": (at + 8 * i, None, None) for i in range(2000)})
-        path = self.h5_of("over.weights.h5", make)
-        self.refused(lambda: _hdf5.read(path))
+            for i in range(0, 1 << 16, len(head)):
+                w.put(at + i, head)
+            return self.linked(w, {f"{i}": (at + len(head) * i, None, None) for i in range(2000)})
+        for head, why in ((struct.pack("<BBHII4x", 1, 0, 65535, 1, 60000), "over each other"), (struct.pack("<BBHI", 1, 0, 65535, 60000), "header has more")):
+            path = self.h5_of("over.weights.h5", lambda w, head=head: make(w, head))
+            self.refused(lambda: _hdf5.read(path), why)
 
     def test_a_model_of_many_layers_is_read(self):
         """Limits are for files, not for models: 600 layers, each of which has a group of its own."""
@@ -630,7 +631,7 @@ class Bombs(unittest.TestCase):
                 Counted.taken += len(found) if isinstance(key, slice) else 1
                 return found
         self.refused(lambda: tf.train.Feature.FromString(Counted(b"\xff" * 200000)), "no end", (tf.errors.DataLossError,))
-        self.assertLess(Counted.taken, 20)
+        self.assertLess(Counted.taken, 100)
         Counted.taken = 0
         self.assertEqual(len(tf.train.Int64List.FromString(Counted(b"\x08\x80\1" * 20000)).value), 20000)
         self.assertLess(Counted.taken, 20 * 20000)
