@@ -254,11 +254,11 @@ static void make_files(world *w) {
     expect_ok(snug_checkpoint_append(w->checkpoint, w->bytes, 24, err), err);
     expect_ok(snug_checkpoint_commit(w->checkpoint, err), err);
     snug_checkpoint_writer_destroy(w->checkpoint);
-    expect_ok(snug_checkpoint_open(w->engine, name, &w->saved, err), err);
+    expect_ok(snug_checkpoint_open(w->engine, name, 0, &w->saved, err), err);
     expect_ok(snug_checkpoint_create(w->engine, name, &w->checkpoint, err), err);
     snprintf(name, sizeof name, "%s/weights.safetensors", w->path);
     expect_ok(snug_model_save_weights(w->model, name, err), err);
-    expect_ok(snug_safetensors_open(w->engine, name, &w->weights, err), err);
+    expect_ok(snug_safetensors_open(w->engine, name, 0, &w->weights, err), err);
 }
 
 static void make_world(world *w) {

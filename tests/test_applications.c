@@ -89,7 +89,7 @@ static void load_prediction(snug_engine *e, const char *name, float *out) {
     sn_safetensors *file;
     const sn_st_entry *t;
     snprintf(path, sizeof path, "%s/applications/%s.safetensors", SNUG_TEST_DATA, name);
-    expect_ok(sn_safetensors_open(e, path, &file, &err), &err);
+    expect_ok(sn_safetensors_open(e, path, 0, &file, &err), &err);
     expect_ok(sn_safetensors_find(file, "pred", &t, &err), &err);
     const snug_view v = {out, CLASSES * sizeof *out, t->type};
     expect_ok(sn_safetensors_read(file, t, &v, &err), &err);

@@ -43,7 +43,7 @@ static snug_status read_some(snug_engine *e, void *path, snug_error *err) {
     float to[3];
     const snug_view view = {.data = to, .bytes = sizeof to, .type = f32_3};
     size_t i = 9;
-    snug_status status = snug_checkpoint_open(e, path, &c, err);
+    snug_status status = snug_checkpoint_open(e, path, 0, &c, err);
     if (status == SNUG_OK)
         status = snug_checkpoint_find(c, "layers/dense/kernel", &i, err);
     if (status == SNUG_OK)
@@ -67,7 +67,7 @@ static void test_arrays_come_back_as_written(void **state) {
     expect_ok(write_some(*state, path, &err), &err);
     assert_int_equal(sn_test_dir_count(&d), 1);
     expect_ok(read_some(*state, path, &err), &err);
-    expect_ok(snug_checkpoint_open(*state, path, &c, &err), &err);
+    expect_ok(snug_checkpoint_open(*state, path, 0, &c, &err), &err);
     assert_int_equal(snug_checkpoint_count(c), 3);
     expect_ok(snug_checkpoint_at(c, 1, &name, &type, &err), &err);
     assert_string_equal(name, "step");
@@ -201,9 +201,46 @@ static void test_writing_and_reading_survive_any_fault(void **state) {
 
 static snug_status read_file(snug_engine *e, const char *path, snug_error *err) {
     snug_checkpoint *c = NULL;
-    const snug_status status = snug_checkpoint_open(e, path, &c, err);
+    const snug_status status = snug_checkpoint_open(e, path, 0, &c, err);
     snug_checkpoint_close(c);
     return status;
+}
+
+static void test_more_arrays_than_expected_are_refused(void **state) {
+    sn_test_dir d;
+    char path[256];
+    snug_error err = {0};
+    snug_checkpoint *c;
+    sn_test_dir_begin(&d);
+    sn_test_path(&d, "c", path);
+    expect_ok(write_some(*state, path, &err), &err);
+    expect_status(snug_checkpoint_open(*state, path, 2, &c, &err), SNUG_E_FORMAT, &err);
+    expect_text(err.text, "holds 3 arrays; at most 2");
+    expect_ok(snug_checkpoint_open(*state, path, 3, &c, &err), &err);
+    snug_checkpoint_close(c);
+    sn_test_dir_end(&d);
+}
+
+/* Its memory would be asked for before a row is read. */
+static void test_an_index_too_long_for_its_rows_is_refused(void **state) {
+    enum { INDEX = SN_CKPT_MAX_ROW + 1, N = SN_CKPT_HEAD_BYTES + INDEX + SN_CKPT_FOOT_BYTES };
+    static unsigned char raw[N];
+    unsigned char *foot = raw + SN_CKPT_HEAD_BYTES + INDEX;
+    sn_test_dir d;
+    char path[256];
+    snug_error err = {0};
+    sn_ckpt_head(raw);
+    sn_ckpt_put(foot, SN_CKPT_HEAD_BYTES, 8);
+    sn_ckpt_put(foot + 8, INDEX, 8);
+    sn_ckpt_put(foot + 16, 1, 8);
+    sn_ckpt_put(foot + 24, crc32(0, raw + SN_CKPT_HEAD_BYTES, INDEX), 4);
+    sn_ckpt_put(foot + 28, crc32(0, foot, 28), 4);
+    memcpy(foot + 32, SN_CKPT_FOOT, 8);
+    sn_test_dir_begin(&d);
+    sn_test_write_file(sn_test_path(&d, "c", path), raw, N);
+    expect_status(read_file(*state, path, &err), SNUG_E_FORMAT, &err);
+    expect_text(err.text, "not where its end says");
+    sn_test_dir_end(&d);
 }
 
 static void test_damaged_checkpoints_are_refused(void **state) {
@@ -226,6 +263,8 @@ int main(void) {
         engine_test(test_a_writer_says_what_is_missing),
         engine_test(test_every_changed_or_missing_byte_is_noticed),
         engine_test(test_an_index_that_lies_is_refused),
+        engine_test(test_more_arrays_than_expected_are_refused),
+        engine_test(test_an_index_too_long_for_its_rows_is_refused),
         engine_test(test_damaged_checkpoints_are_refused),
         cmocka_unit_test(test_writing_and_reading_survive_any_fault),
     };

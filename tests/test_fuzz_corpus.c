@@ -7,10 +7,12 @@
 #include "support/files.h"
 
 #include <dirent.h>
+#include <math.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #define FUZZ(name, most) void fuzz_##name(const uint8_t *bytes, size_t n);
 #include "fuzz/targets.def"
@@ -202,8 +204,36 @@ static void test_every_corpus_has_a_target(void **state) {
     assert_int_equal(n, N_TARGETS);
 }
 
-/* argv: the name of a target; none: all. */
+/* --- times, for bench/hostile.py ---------------------------------------------------------------- */
+static double cpu_ms(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+    return 1e3 * (double)t.tv_sec + 1e-6 * (double)t.tv_nsec;
+}
+
+/* A line for each file as it is: target, name, milliseconds of the processor, the least of three. */
+static int print_times(void) {
+    static corpus c;
+    for (int k = 0; k < N_TARGETS; k++) {
+        read_corpus(targets[k].name, &c);
+        for (size_t i = 0; i < c.n; i++) {
+            double least = INFINITY;
+            for (int round = 0; round < 3; round++) {
+                const double begin = cpu_ms();
+                run(&targets[k], &c.files[i], 0, c.files[i].bytes, c.files[i].n);
+                least = fmin(least, cpu_ms() - begin);
+            }
+            printf("%s\t%s\t%.3f\n", targets[k].name, c.files[i].name, least);
+            free(c.files[i].bytes);
+        }
+    }
+    return 0;
+}
+
+/* argv: the name of a target; none: all; --times: see above. */
 int main(int argc, char **argv) {
+    if (argc > 1 && strcmp(argv[1], "--times") == 0)
+        return print_times();
     struct CMUnitTest tests[N_TARGETS + 1] = {cmocka_unit_test(test_every_corpus_has_a_target)};
     for (int i = 0; i < N_TARGETS; i++)
         tests[i + 1] = (struct CMUnitTest)row_test(targets[i].name, test_target, &targets[i]);

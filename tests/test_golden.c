@@ -294,7 +294,7 @@ static void follows_keras(void **state) {
     snprintf(path, sizeof path, "%s/%s/model.json", cases_folder(), g.name);
     expect_ok(snug_model_load(g.engine, path, &g.model, &err), &err);
     snprintf(path, sizeof path, "%s/%s/case.safetensors", cases_folder(), g.name);
-    expect_ok(sn_safetensors_open(g.engine, path, &g.file, &err), &err);
+    expect_ok(sn_safetensors_open(g.engine, path, 0, &g.file, &err), &err);
     set_weights(&g);
     all_data d = {load_all(&g, "x"), load_all(&g, "y"), load_all(&g, "w"), ""};
     load_class_weight(&g, &d);

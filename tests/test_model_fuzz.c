@@ -18,7 +18,7 @@ static snug_status read_weights(snug_engine *e, const char *path, snug_error *er
     static double room[ROOM];
     sn_safetensors *s;
     const sn_st_entry *found;
-    SNUG_TRY(sn_safetensors_open(e, path, &s, err));
+    SNUG_TRY(sn_safetensors_open(e, path, 0, &s, err));
     snug_status status = SNUG_OK;
     for (size_t i = 0; i < sn_safetensors_count(s) && status == SNUG_OK; i++) {
         const sn_st_entry *t = sn_safetensors_at(s, i);

@@ -40,7 +40,7 @@ static void write_st(const char *path, const char *header, size_t data_bytes) {
 static snug_status read_all(snug_engine *e, const char *path, snug_error *err) {
     sn_safetensors *s;
     static float room[1 << 16];
-    SNUG_TRY(sn_safetensors_open(e, path, &s, err));
+    SNUG_TRY(sn_safetensors_open(e, path, 0, &s, err));
     snug_status status = SNUG_OK;
     for (size_t i = 0; i < sn_safetensors_count(s) && status == SNUG_OK; i++) {
         const sn_st_entry *t = sn_safetensors_at(s, i);
@@ -139,7 +139,7 @@ static void test_what_was_written_reads_back(void **state) {
                                     {"dense/bias", VIEW(SNUG_F32, bias, 3)}};
     sn_test_dir_begin(&d);
     expect_ok(sn_safetensors_save(*state, sn_test_path(&d, "w", path), tensors, 2, &err), &err);
-    expect_ok(sn_safetensors_open(*state, path, &s, &err), &err);
+    expect_ok(sn_safetensors_open(*state, path, 0, &s, &err), &err);
     assert_int_equal(sn_safetensors_count(s), 2);
     expect_ok(sn_safetensors_find(s, "dense/kernel", &t, &err), &err);
     const snug_view to = VIEW(SNUG_F32, b, 1000, N / 1000);
@@ -157,6 +157,26 @@ static void test_what_was_written_reads_back(void **state) {
     sn_test_dir_end(&d);
     free(a);
     free(b);
+}
+
+static void test_more_tensors_than_expected_are_refused(void **state) {
+    sn_test_dir d;
+    char path[256], header[600];
+    snug_error err = {0};
+    sn_safetensors *s;
+    sn_test_dir_begin(&d);
+    write_st(sn_test_path(&d, "w", path), small_header, 24);
+    expect_status(sn_safetensors_open(*state, path, 1, &s, &err), SNUG_E_FORMAT, &err);
+    expect_text(err.text, "holds 2 tensors; at most 1");
+    expect_ok(sn_safetensors_open(*state, path, 2, &s, &err), &err);
+    sn_safetensors_close(s);
+    snprintf(header, sizeof header, "%-*s", (int)sizeof header - 1, small_header); /* blanks */
+    write_st(path, header, 24);
+    expect_status(sn_safetensors_open(*state, path, 2, &s, &err), SNUG_E_FORMAT, &err);
+    expect_text(err.text, "a header of 599 bytes, too long for the 2 tensors");
+    expect_ok(sn_safetensors_open(*state, path, 0, &s, &err), &err);
+    sn_safetensors_close(s);
+    sn_test_dir_end(&d);
 }
 
 static void test_writer_refuses_equal_names_and_opaque_bytes(void **state) {
@@ -217,7 +237,7 @@ static void open_small(snug_engine *e, const sn_test_dir *d, const char *header,
     char path[256];
     snug_error err = {0};
     write_st(sn_test_path(d, "w", path), header, n);
-    expect_ok(sn_safetensors_open(e, path, s, &err), &err);
+    expect_ok(sn_safetensors_open(e, path, 0, s, &err), &err);
 }
 
 static void test_short_names_find_when_unique(void **state) {
@@ -419,6 +439,7 @@ static const struct CMUnitTest tests[] = {
     engine_test(test_file_without_tensors_has_the_golden_bytes),
     engine_test(test_file_has_the_bytes_of_the_formats_own_library),
     engine_test(test_what_was_written_reads_back),
+    engine_test(test_more_tensors_than_expected_are_refused),
     engine_test(test_writer_refuses_equal_names_and_opaque_bytes),
     engine_test(test_failed_save_keeps_the_old_file),
     engine_test(test_short_names_find_when_unique),

@@ -326,7 +326,7 @@ static void test_callers_read_safetensors_by_number(void **state) {
     const sn_st_tensor tensors[] = {{"a/kernel", view}};
     sn_test_dir_begin(&d);
     expect_ok(sn_safetensors_save(*state, sn_test_path(&d, "w", path), tensors, 1, &err), &err);
-    expect_ok(snug_safetensors_open(*state, path, &file, &err), &err);
+    expect_ok(snug_safetensors_open(*state, path, 0, &file, &err), &err);
     assert_int_equal(snug_safetensors_count(file), 1);
     expect_ok(snug_safetensors_at(file, 0, &name, &type, &err), &err);
     assert_string_equal(name, "a/kernel");

@@ -21,7 +21,7 @@ static recorded open_file(void) {
     char path[256];
     recorded r = {.engine = sn_test_engine(0)};
     snprintf(path, sizeof path, "%s/data/pictures.safetensors", SNUG_TEST_DATA);
-    expect_ok(sn_safetensors_open(r.engine, path, &r.file, &err), &err);
+    expect_ok(sn_safetensors_open(r.engine, path, 0, &r.file, &err), &err);
     return r;
 }
 

@@ -47,6 +47,26 @@ static void test_predict_gives_all_rows_in_order(void **state) {
     blobs_end(&b);
 }
 
+static void test_a_list_of_weights_without_end_is_refused(void **state) {
+    enum { HEADER = 400000 };
+    static unsigned char raw[8 + HEADER];
+    snug_error err;
+    sn_test_dir dir;
+    char path[256];
+    memset(raw, ' ', sizeof raw);
+    for (int i = 0; i < 8; i++)
+        raw[i] = (unsigned char)((uint64_t)HEADER >> (8 * i));
+    raw[8] = '{';
+    raw[sizeof raw - 1] = '}';
+    sn_test_dir_begin(&dir);
+    sn_test_write_file(sn_test_path(&dir, "w.safetensors", path), raw, sizeof raw);
+    snug_model *m = mlp(*state);
+    expect_status(snug_model_load_weights(m, path, &err), SNUG_E_FORMAT, &err);
+    expect_text(err.text, "too long for the 20");
+    snug_model_destroy(m);
+    sn_test_dir_end(&dir);
+}
+
 static void test_weights_travel_through_files(void **state) {
     snug_error err;
     sn_test_dir dir;
@@ -477,6 +497,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         engine_test(test_predict_gives_all_rows_in_order),
         engine_test(test_weights_travel_through_files),
+        engine_test(test_a_list_of_weights_without_end_is_refused),
         engine_test(test_plan_says_what_fit_uses),
         engine_test(test_compile_starts_the_optimizer_anew),
         engine_test(test_recompiling_does_not_grow_the_model),

@@ -8,7 +8,7 @@
  *     snug_checkpoint_writer_destroy(w);
  *
  *     snug_checkpoint *c;
- *     snug_checkpoint_open(engine, "run.ckpt", &c, &err);      // checked to its last byte
+ *     snug_checkpoint_open(engine, "run.ckpt", 0, &c, &err);   // checked to its last byte
  *     snug_checkpoint_find(c, "dense/kernel", &i, &err);
  *     snug_checkpoint_read(c, i, &view, &err);
  *     snug_checkpoint_close(c);
@@ -43,10 +43,11 @@ SNUG_API SNUG_CHECKED snug_status snug_checkpoint_commit(snug_checkpoint_writer 
 SNUG_API void snug_checkpoint_writer_destroy(snug_checkpoint_writer *w);
 
 typedef struct snug_checkpoint snug_checkpoint;
-/* SNUG_E_FORMAT names what is wrong: no such file, cut short, a bit that is not as it was written.
- */
+/* SNUG_E_FORMAT names what is wrong: no such file, cut short, a bit that is not as it was written,
+ * more than `most` arrays (0: any number). */
 SNUG_API SNUG_CHECKED snug_status snug_checkpoint_open(snug_engine *engine, const char *path,
-                                                       snug_checkpoint **out, snug_error *err);
+                                                       size_t most, snug_checkpoint **out,
+                                                       snug_error *err);
 SNUG_API size_t snug_checkpoint_count(const snug_checkpoint *c);
 /* In the order they were written; the name is lent until close. */
 SNUG_API SNUG_CHECKED snug_status snug_checkpoint_at(const snug_checkpoint *c, size_t i,

@@ -155,10 +155,12 @@ SNUG_API SNUG_CHECKED snug_status snug_file_commit(snug_file *f, snug_error *err
 SNUG_API void snug_file_destroy(snug_file *f);
 
 /* The tensors of a .safetensors file, in the order of their places. The file is checked to its end
- * before the first is read: no gap, no overlap, sizes that fit shapes (SNUG_E_FORMAT). */
+ * before the first is read: no gap, no overlap, sizes that fit shapes (SNUG_E_FORMAT). It is refused
+ * where it holds more than `most` tensors, or a header that is too long for so many (0: any). */
 typedef struct snug_safetensors snug_safetensors;
 SNUG_API SNUG_CHECKED snug_status snug_safetensors_open(snug_engine *engine, const char *path,
-                                                        snug_safetensors **out, snug_error *err);
+                                                        size_t most, snug_safetensors **out,
+                                                        snug_error *err);
 SNUG_API size_t snug_safetensors_count(const snug_safetensors *file);
 /* Lent until close. SNUG_E_INVALID: there are not so many. */
 SNUG_API SNUG_CHECKED snug_status snug_safetensors_at(const snug_safetensors *file, size_t i,

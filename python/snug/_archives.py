@@ -21,6 +21,7 @@ DIRECTORY_BYTES = 1 << 19       # of the list of members, about 5,000 of them; a
 MOST_PACKED = 100              # times its packed size: configurations of many like layers reach 40
 OBJECTS_PACKED = 25            # the same of lists, which take more as objects: word numbers reach 6
 _ENTRY_BYTES = 256              # of a member's place in the directory
+_LOCAL_BYTES = 30               # before a member's bytes, at least: its name is there, too
 
 
 class _Bounded:
@@ -65,6 +66,7 @@ class Archive:
                 door.most = None
                 if len(set(self._zip.namelist())) != len(self._zip.namelist()):
                     raise zipfile.BadZipFile("two of its members have one name")
+                self._check_places()
         except BaseException:
             self.file.close()
             raise
@@ -75,6 +77,16 @@ class Archive:
     def __exit__(self, *exc):
         self._zip.close()
         self.file.close()
+
+    def _check_places(self):
+        """Members lie one behind the other: what few bytes unpack to is bounded by the file's size, how many members it may have."""
+        end = 0
+        for info in sorted(self._zip.infolist(), key=lambda i: i.header_offset):
+            if info.header_offset < end:
+                raise zipfile.BadZipFile(f"'{info.filename}' and the member before it lie over each other")
+            end = info.header_offset + _LOCAL_BYTES + info.compress_size
+        if end > self._zip.start_dir:
+            raise zipfile.BadZipFile("its last member lies over its directory")
 
     def names(self):
         return self._zip.namelist()
@@ -117,7 +129,7 @@ class Archive:
                 pass
         self.file.seek(info.header_offset + 26)
         lengths = struct.unpack("<HH", self.file.read(4))
-        return info.header_offset + 30 + sum(lengths), info.file_size
+        return info.header_offset + _LOCAL_BYTES + sum(lengths), info.file_size
 
 
 # --- .npz -------------------------------------------------------------------------------------------------

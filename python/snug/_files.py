@@ -101,6 +101,18 @@ def named(find, missing):
 
 
 JSON_BYTES = 16 << 20      # of a text that is parsed: a model of 20,000 layers takes that much
+_COSTS = ((":", 96), ('"', 28), (",", 32), ("[", 64), ("{", 64))        # bytes that Python takes for what each of these makes, about
+MOST_COST = 13             # times the text: configurations reach 11.6
+
+
+def check_json(pieces):
+    """Compares what the values of a JSON text will take with the text, which comes in pieces; ValueError: it is more than configurations take."""
+    size = cost = 0
+    for piece in pieces:
+        size += len(piece)
+        cost += sum(each * piece.count(mark if isinstance(piece, str) else mark.encode()) for mark, each in _COSTS)
+    if cost > MOST_COST * size + (4 << 20):
+        raise ValueError(f"a JSON text of {size} bytes with more lists and values than configurations have")
 
 
 def parse_json(text, kind=dict, limit=JSON_BYTES):
@@ -108,9 +120,7 @@ def parse_json(text, kind=dict, limit=JSON_BYTES):
     import json
     if len(text) > limit:
         raise ValueError(f"a JSON text of {len(text)} bytes; at most {limit} are read")
-    marks = ("[", "{") if isinstance(text, str) else (b"[", b"{")
-    if sum(map(text.count, marks)) > 1000 + len(text) // 8:         # as objects of Python they take ten times as much as their text, and more
-        raise ValueError(f"a JSON text of {len(text)} bytes with more lists than configurations have")
+    check_json([text])
     try:
         found = json.loads(text)
     except RecursionError:
@@ -131,9 +141,20 @@ def open_regular(path):
 
 
 def read_json(path, kind=dict, limit=1 << 20):
-    """The same of a file, of which no more than the limit is read."""
+    """The same of a file, of which no more than the limit is read, and no more than a piece before it was looked at."""
     with open_regular(path) as file:
+        check_json(bounded(file, limit, f"'{path}'"))
+        file.seek(0)
         return parse_json(file.read(limit + 1), kind, limit)
+
+
+def bounded(file, limit, what):
+    """The bytes of a file in pieces; ValueError: there are more than the limit."""
+    while piece := file.read(1 << 18):
+        limit -= len(piece)
+        if limit < 0:
+            raise ValueError(f"{what} has more bytes than are read")
+        yield piece
 
 
 @_contextlib.contextmanager

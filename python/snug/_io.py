@@ -103,6 +103,9 @@ def decode_csv(records, record_defaults, field_delim=",", use_quote_delim=True, 
 
 
 # --- Examples: as much of protocol buffers as they need ---------------------------------------------------
+_VARINT, _FIXED_64, _BYTES, _GROUP, _GROUP_END, _FIXED_32 = range(6)
+
+
 def _varint(n):
     n &= (1 << 64) - 1
     out = bytearray()
@@ -114,34 +117,75 @@ def _varint(n):
 
 
 def _field(number, payload):
-    return bytes([number << 3 | 2]) + _varint(len(payload)) + payload
+    return bytes([number << 3 | _BYTES]) + _varint(len(payload)) + payload
+
+
+def _damaged(why):
+    from snug.errors import DataLossError
+    return DataLossError(None, None, f"no message of protocol buffers: {why}")
 
 
 def _read_varint(data, at):
-    value = shift = 0
-    while True:
-        byte = data[at]
-        value |= (byte & 127) << shift
-        at, shift = at + 1, shift + 7
+    """A number of at most ten bytes, of which 64 bits count."""
+    if at < len(data) and data[at] < 128:
+        return data[at], at + 1
+    value = 0
+    for i, byte in enumerate(data[at:at + 10]):
+        value |= (byte & 127) << 7 * i
         if byte < 128:
-            return value, at
+            return value & (1 << 64) - 1, at + i + 1
+    raise _damaged(f"a number at byte {at} has no end")
+
+
+def _read_value(data, at, wire):
+    """What stands behind a key: a number or bytes; groups have none."""
+    if wire == _VARINT:
+        return _read_varint(data, at)
+    if wire in (_GROUP, _GROUP_END):
+        return None, at
+    if wire == _BYTES:
+        n, at = _read_varint(data, at)
+    elif wire in (_FIXED_64, _FIXED_32):
+        n = 8 if wire == _FIXED_64 else 4
+    else:
+        raise _damaged(f"a field of kind {wire} before byte {at}")
+    if n > len(data) - at:
+        raise _damaged(f"{n} bytes at byte {at} of {len(data)}: it is cut off")
+    return data[at:at + n], at + n
 
 
 def _fields(data):
-    """(number, payload) of a message; numbers that are no payloads are integers."""
-    at = 0
+    """(number, wire type, payload) of a message's fields; groups, which none of these has, are skipped with what is in them."""
+    at, groups = 0, []
     while at < len(data):
         key, at = _read_varint(data, at)
-        if key & 7 == 2:
-            n, at = _read_varint(data, at)
-            yield key >> 3, data[at:at + n]
-            at += n
-        elif key & 7 == 5:
-            yield key >> 3, data[at:at + 4]
-            at += 4
-        else:
-            value, at = _read_varint(data, at)
-            yield key >> 3, value
+        number, wire = key >> 3, key & 7
+        if not 0 < number < 1 << 29:
+            raise _damaged(f"a field {number} before byte {at}")
+        value, at = _read_value(data, at, wire)
+        if wire == _GROUP:
+            groups.append(number)
+        elif wire == _GROUP_END:
+            if not groups or groups.pop() != number:
+                raise _damaged(f"a group {number} ends before byte {at} and did not begin")
+        elif not groups:
+            yield number, wire, value
+    if groups:
+        raise _damaged(f"group {groups[-1]} has no end")
+
+
+def _entry(data, value):
+    """The key of a map's entry; its value goes into `value`."""
+    key = b""
+    for number, wire, payload in _fields(data):
+        if (number, wire) == (1, _BYTES):
+            key = payload
+        elif (number, wire) == (2, _BYTES):
+            value.MergeFromString(payload)
+    try:
+        return key.decode()
+    except UnicodeDecodeError:
+        raise _damaged("a name that is not in UTF-8") from None
 
 
 def _quoted(text):
@@ -176,10 +220,20 @@ class _Message:
 
     __hash__ = object.__hash__
 
+    def MergeFromString(self, serialized):
+        """What the bytes hold is added, the way protocol buffers do it: unknown fields are skipped. DataLossError: they are no message."""
+        for number, wire, payload in _fields(serialized):
+            self._take(number, wire, payload)
+        return len(serialized)
+
+    def ParseFromString(self, serialized):
+        self.__init__()
+        return self.MergeFromString(serialized)
+
     @classmethod
-    def FromString(cls, data):
+    def FromString(cls, s):
         made = cls()
-        made.ParseFromString(data)
+        made.MergeFromString(s)
         return made
 
 
@@ -195,8 +249,9 @@ class BytesList(_List):
     def SerializeToString(self):
         return b"".join(_field(1, bytes(v.numpy() if hasattr(v, "numpy") else v)) for v in self.value)
 
-    def ParseFromString(self, data):
-        self.value = [v for _, v in _fields(data)]
+    def _take(self, number, wire, payload):
+        if (number, wire) == (1, _BYTES):
+            self.value.append(payload)
 
 
 class FloatList(_List):
@@ -204,23 +259,28 @@ class FloatList(_List):
         values = [float(v) for v in self.value]
         return _field(1, struct.pack(f"<{len(values)}f", *values)) if values else b""
 
-    def ParseFromString(self, data):
-        self.value = [x for _, v in _fields(data) for x in struct.unpack(f"<{len(v) // 4}f", v)]
+    def _take(self, number, wire, payload):
+        if number == 1 and wire in (_BYTES, _FIXED_32):
+            if len(payload) % 4:
+                raise _damaged(f"{len(payload)} bytes of numbers that have 4 each")
+            self.value += struct.unpack(f"<{len(payload) // 4}f", payload)
 
 
 class Int64List(_List):
     def SerializeToString(self):
         return _field(1, b"".join(_varint(int(v)) for v in self.value)) if self.value else b""
 
-    def ParseFromString(self, data):
-        self.value = []
-        for _, payload in _fields(data):
+    def _take(self, number, wire, payload):
+        if (number, wire) == (1, _VARINT):
+            self._add(payload)
+        elif (number, wire) == (1, _BYTES):
             at = 0
-            numbers = [payload] if isinstance(payload, int) else []
-            while not isinstance(payload, int) and at < len(payload):
+            while at < len(payload):
                 n, at = _read_varint(payload, at)
-                numbers.append(n)
-            self.value += [n - (1 << 64) if n >> 63 else n for n in numbers]
+                self._add(n)
+
+    def _add(self, n):
+        self.value.append(n - (1 << 64) if n >> 63 else n)
 
 
 class Feature(_Message):
@@ -241,10 +301,13 @@ class Feature(_Message):
         which = self.WhichOneof("kind")
         return b"" if which is None else _field([k for k, _ in self._KINDS].index(which) + 1, getattr(self, which).SerializeToString())
 
-    def ParseFromString(self, data):
-        for number, payload in _fields(data):
-            self._which, kind = self._KINDS[number - 1]
-            setattr(self, self._which, kind.FromString(payload))
+    def _take(self, number, wire, payload):
+        if wire == _BYTES and number <= len(self._KINDS):
+            which = self._KINDS[number - 1][0]
+            if self._which != which:                # one kind alone: the last
+                self.__init__()
+                self._which = which
+            getattr(self, which).MergeFromString(payload)
 
 
 class Features(_Message):
@@ -258,11 +321,10 @@ class Features(_Message):
     def SerializeToString(self):
         return b"".join(_field(1, _field(1, k.encode()) + _field(2, self.feature[k].SerializeToString())) for k in sorted(self.feature))
 
-    def ParseFromString(self, data):
-        self.feature = {}
-        for _, entry in _fields(data):
-            parts = dict(_fields(entry))
-            self.feature[parts[1].decode()] = Feature.FromString(parts.get(2, b""))
+    def _take(self, number, wire, payload):
+        if (number, wire) == (1, _BYTES):
+            value = Feature()
+            self.feature[_entry(payload, value)] = value
 
 
 class Example(_Message):
@@ -275,9 +337,9 @@ class Example(_Message):
     def SerializeToString(self):
         return _field(1, self.features.SerializeToString())
 
-    def ParseFromString(self, data):
-        for _, payload in _fields(data):
-            self.features = Features.FromString(payload)
+    def _take(self, number, wire, payload):
+        if (number, wire) == (1, _BYTES):
+            self.features.MergeFromString(payload)
 
 
 class FeatureList(_Message):
@@ -290,8 +352,9 @@ class FeatureList(_Message):
     def SerializeToString(self):
         return b"".join(_field(1, f.SerializeToString()) for f in self.feature)
 
-    def ParseFromString(self, data):
-        self.feature = [Feature.FromString(payload) for _, payload in _fields(data)]
+    def _take(self, number, wire, payload):
+        if (number, wire) == (1, _BYTES):
+            self.feature.append(Feature.FromString(payload))
 
 
 class FeatureLists(_Message):
@@ -306,11 +369,10 @@ class FeatureLists(_Message):
         return b"".join(_field(1, _field(1, k.encode()) + _field(2, self.feature_list[k].SerializeToString()))
                         for k in sorted(self.feature_list))
 
-    def ParseFromString(self, data):
-        self.feature_list = {}
-        for _, entry in _fields(data):
-            parts = dict(_fields(entry))
-            self.feature_list[parts[1].decode()] = FeatureList.FromString(parts.get(2, b""))
+    def _take(self, number, wire, payload):
+        if (number, wire) == (1, _BYTES):
+            value = FeatureList()
+            self.feature_list[_entry(payload, value)] = value
 
 
 class SequenceExample(_Message):
@@ -323,12 +385,11 @@ class SequenceExample(_Message):
     def SerializeToString(self):
         return _field(1, self.context.SerializeToString()) + _field(2, self.feature_lists.SerializeToString())
 
-    def ParseFromString(self, data):
-        for number, payload in _fields(data):
-            if number == 1:
-                self.context = Features.FromString(payload)
-            else:
-                self.feature_lists = FeatureLists.FromString(payload)
+    def _take(self, number, wire, payload):
+        if (number, wire) == (1, _BYTES):
+            self.context.MergeFromString(payload)
+        elif (number, wire) == (2, _BYTES):
+            self.feature_lists.MergeFromString(payload)
 
 
 # --- records ----------------------------------------------------------------------------------------------

@@ -1,7 +1,11 @@
 """tf.lookup: tables from keys to values, held by the host. What they are asked for and what they give may be text or numbers; asking one
 reads its argument."""
 from snug import _C
+from snug._files import open_regular
 from snug._lazy import tf
+
+
+_LINE_BYTES = 1 << 20       # of a file of keys and values
 
 
 def _values(tensor):
@@ -47,12 +51,17 @@ class TextFileInitializer:
 
     def pairs(self):
         filename, key, value, size, by, offset = self._settings
-        with open(filename, "rb") as file:
-            for i, line in enumerate(file):
+        with open_regular(filename) as file:
+            for i, line in enumerate(iter(lambda: file.readline(_LINE_BYTES + 1), b"")):
                 if i == size:
                     return
+                if len(line) > _LINE_BYTES:
+                    raise tf.errors.InvalidArgumentError(None, None, f"'{filename}': line {i + 1} has more than {_LINE_BYTES} bytes")
                 line = line.rstrip(b"\n")
-                yield self._part(line, i, key, by, self.key_dtype), self._part(line, i + offset, value, by, self.value_dtype)
+                try:
+                    yield self._part(line, i, key, by, self.key_dtype), self._part(line, i + offset, value, by, self.value_dtype)
+                except (IndexError, ValueError) as error:
+                    raise tf.errors.InvalidArgumentError(None, None, f"'{filename}': line {i + 1} is none of this table: {error}") from None
 
     @staticmethod
     def _part(line, number, index, by, dtype):

@@ -6,7 +6,7 @@ BUILD know what each of them makes. Every length is checked against the bytes th
 import math
 import struct
 
-LIMIT = 1 << 30                 # bytes of a file or member that is read
+LIMIT = 1 << 28                 # bytes of a file or member that is read: CIFAR-100 has 155 million
 _MARK = object()
 
 
@@ -44,7 +44,7 @@ for _room in ("numpy.core", "numpy._core"):
                    (_room + ".numeric", "_frombuffer"): "_frombuffer"})
 
 
-def _array(shape, dtype, data, fortran=False):
+def _array(m, shape, dtype, data, fortran=False):
     """An array of a checked shape."""
     import numpy as np
     if not isinstance(dtype, _Dtype) or not isinstance(shape, tuple) or len(shape) > 32 or \
@@ -54,18 +54,25 @@ def _array(shape, dtype, data, fortran=False):
     if dtype.text[0] == "O":
         if not isinstance(data, list) or len(data) != count:
             raise ValueError(f"an array of shape {shape} without its {count} objects")
+        m.charge(count)
         made = np.empty(count, object)
         for i, value in enumerate(data):
             made[i] = value
         return made.reshape(shape, order="F" if fortran else "C")
-    data = data.encode("latin1") if isinstance(data, str) else data
+    data = _encoded(m, data) if isinstance(data, str) else data
     kind = dtype.numpy()
     if not isinstance(data, (bytes, bytearray)) or len(data) != count * kind.itemsize:
         raise ValueError(f"an array of shape {shape} whose bytes are not {count * kind.itemsize}")
+    m.charge(len(data))
     return np.frombuffer(data, kind).reshape(shape, order="F" if fortran else "C").astype(kind.newbyteorder("="))
 
 
-def _reduced(name, args):
+def _encoded(m, text):
+    m.charge(len(text))
+    return text.encode("latin1")
+
+
+def _reduced(m, name, args):
     """What calling a name with arguments stands for."""
     word = name.word if isinstance(name, _Name) else None
     if word == "_reconstruct" and len(args) == 3 and getattr(args[0], "word", None) == "ndarray":
@@ -73,20 +80,20 @@ def _reduced(name, args):
     if word == "dtype" and args:
         return _Dtype(args[0])
     if word == "encode" and len(args) == 2 and isinstance(args[0], str) and args[1] in ("latin1", "latin-1"):
-        return args[0].encode("latin1")
+        return _encoded(m, args[0])
     if word == "bytes" and not args:
         return b""
     if word == "_frombuffer" and len(args) == 4:
-        return _array(args[2], args[1], args[0], args[3] == "F")
+        return _array(m, args[2], args[1], args[0], args[3] == "F")
     if word == "scalar" and len(args) == 2:
-        return _array((), args[0], args[1])[()]
+        return _array(m, (), args[0], args[1])[()]
     raise ValueError("something is called that is no array")
 
 
-def _built(made, state):
+def _built(m, made, state):
     """What BUILD does to an array or type that REDUCE began."""
     if isinstance(made, _Array) and made.value is None and isinstance(state, tuple) and len(state) == 5:
-        made.value = _array(state[1], state[2], state[4], state[3] is True or state[3] == 1)
+        made.value = _array(m, state[1], state[2], state[4], state[3] is True or state[3] == 1)
     elif isinstance(made, _Dtype) and isinstance(state, tuple) and len(state) >= 5 and state[2:5] == (None, None, None):
         order = state[1].decode("latin1") if isinstance(state[1], bytes) else state[1]
         if order not in ("<", ">", "|", "="):
@@ -105,6 +112,8 @@ class _Machine:
         self.data, self.at, self.encoding = data, 0, encoding
         self.stack, self.memo = [], {}
         self.containers = 1000 + len(data) // 4         # lists, dicts and tuples that may be made: they are what takes memory
+        self.copies = 1000 + 2 * len(data)              # bytes of arrays, and of texts as bytes: a sound file has each of them once
+        self.numbers = 1000                             # that may be keys: anybody can find many that a dict puts at one place
 
     # --- bytes ----------------------------------------------------------------------------------------
     def take(self, n):
@@ -146,10 +155,19 @@ class _Machine:
             raise ValueError(f"no {kind.__name__} on the stack")
         return self.stack[-1]
 
+    def charge(self, n):
+        """So many bytes are about to be copied, or objects of an array."""
+        self.copies -= n
+        if self.copies < 0:
+            raise ValueError(f"more arrays than {len(self.data)} bytes of data hold")
+
     def fill(self, values):
         made = self.top(dict)
         if len(values) % 2 or not all(isinstance(k, (int, str, bytes)) for k in values[::2]):
             raise ValueError("a dict without keys")
+        self.numbers -= sum(isinstance(k, int) for k in values[::2])
+        if self.numbers < 0:
+            raise ValueError("more numbers as keys of dicts than data sets have")
         made.update(zip(values[::2], map(_plain, values[1::2])))
 
     def run(self):
@@ -243,14 +261,14 @@ def _reduce(m):
     args, name = m.pop(), m.pop()
     if not isinstance(args, tuple):
         raise ValueError("arguments that are no tuple")
-    m.stack.append(_reduced(name, args))
+    m.stack.append(_reduced(m, name, args))
 
 
 def _build(m):
     state = m.pop()
     if not m.stack:
         raise ValueError("too little on the stack")
-    _built(m.stack[-1], state)
+    _built(m, m.stack[-1], state)
 
 
 def _keep(read):

@@ -58,7 +58,7 @@ def _write_arrays(path, arrays):
 def _names_of(obj, signatures):
     """{key of the signature: name of the method}; a function that is no method of the object cannot be found again."""
     given = signatures if isinstance(signatures, dict) else {} if signatures is None else {DEFAULT_SERVING_SIGNATURE_DEF_KEY: signatures}
-    methods = {name: getattr(obj, name) for name in dir(obj) if not name.startswith("__") or name == "__call__"}
+    methods = {name: getattr(obj, name) for name in dir(obj) if _may_serve(name)}
     fixed = [name for name, method in methods.items() if getattr(method, "input_signature", None) is not None]
     if signatures is None and len(fixed) == 1:
         return {DEFAULT_SERVING_SIGNATURE_DEF_KEY: fixed[0]}
@@ -70,6 +70,10 @@ def _names_of(obj, signatures):
             raise NotImplementedError("tf.saved_model.save: a signature that is no method of the object has no name to be found by;"
                                       " make it a @tf.function of the object's class")
     return found
+
+
+def _may_serve(name):
+    return not name.startswith("_") or name == "__call__"
 
 
 def _written(value, arrays, path, known):
@@ -180,10 +184,18 @@ def load(export_dir, tags=None, options=None):
     try:
         with arrays:
             made = _read(notes["object"], arrays, {})
-        made.signatures = {key: _Signature(getattr(made, name)) for key, name in notes["signatures"].items()}
+        made.signatures = {key: _Signature(_served(made, name)) for key, name in notes["signatures"].items()}
         return made
     except (KeyError, AttributeError, TypeError, RecursionError) as error:
         raise ValueError(f"'{path}' is damaged: {type(error).__name__}: {error}") from None
+
+
+def _served(made, name):
+    """The method that a file names as a signature."""
+    found = getattr(made, name) if _may_serve(name) else None
+    if not callable(found):
+        raise KeyError(f"'{name}' is no method that serves")
+    return found
 
 
 def _opened(folder, path):

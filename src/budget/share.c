@@ -5,11 +5,6 @@
 #include "base/size.h"
 #include "kernels/cpu/cpu.h"
 
-/* Equal processes differ by some pages: stacks and heaps begin elsewhere, and of a library the
- * system maps what of its file happens to be in memory. Measured: 80 KiB mostly, 340 KiB once in
- * thousands of runs. */
-#define BETWEEN_RUNS ((size_t)384 << 10)
-
 /* What a run needs of code is there before the process is measured. */
 static snug_status settle(snug_engine *e, const sn_share_need *need, snug_error *err) {
     if (!sn_process_is_settled(e, SN_SETTLED_CODE))
@@ -42,10 +37,10 @@ snug_status sn_share_find(snug_engine *e, size_t budget, const sn_share_need *ne
 }
 
 size_t sn_share_budget(const sn_share *s, size_t arena_bytes) {
-    const size_t sum = s->process + s->state + s->books + arena_bytes + BETWEEN_RUNS;
+    const size_t sum = s->process + s->state + s->books + arena_bytes + SN_PROCESS_DIFFER_BYTES;
     size_t budget = sum;
     if (s->granule > 0)
-        return ((sum - BETWEEN_RUNS) / s->granule + 2) * s->granule;
+        return ((sum - SN_PROCESS_DIFFER_BYTES) / s->granule + 2) * s->granule;
     while (budget < sum + sn_process_tables(budget))
         budget = sum + sn_process_tables(budget);
     return sn_in_pages(budget);

@@ -27,8 +27,6 @@
 #define LEAST_GRANT ((size_t)64 << 10)
 #define KEPT_BYTES  ((size_t)1 << 20)
 #define NEXT_BYTES  ((size_t)1 << 20)
-/* What equal processes differ by (budget/share.c). */
-#define RUNS_BYTES ((size_t)384 << 10)
 /* What the C library takes beside a small request: its own words and the alignment. */
 #define SMALL_EXTRA (SN_ALLOC_ALIGN + 32)
 
@@ -53,7 +51,9 @@ static snug_status refuse(const snug_engine *e, const sn_request *r, size_t miss
     char asked[24], have[24], beside[24], held[24], need[24];
     /* Where others make bytes, too, more such requests follow, each of them too much; and the next
      * run's process is another by some pages. */
-    const size_t next = !e->makes_beside ? 0 : r->bytes < NEXT_BYTES ? NEXT_BYTES : RUNS_BYTES;
+    const size_t next = !e->makes_beside        ? 0
+                        : r->bytes < NEXT_BYTES ? NEXT_BYTES
+                                                : SN_PROCESS_DIFFER_BYTES;
     if (!sn_size_add(budget, missing, &enough) || !sn_size_add(enough, next, &enough) ||
         !sn_size_align(enough, 4096, &enough))
         enough = SIZE_MAX;

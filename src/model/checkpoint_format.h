@@ -12,6 +12,8 @@
 #ifndef SN_MODEL_CHECKPOINT_FORMAT_H
 #define SN_MODEL_CHECKPOINT_FORMAT_H
 
+#include <snug/tensor.h>
+
 #include <stdint.h>
 #include <string.h>
 
@@ -25,7 +27,8 @@ enum {
     SN_CKPT_ROW_BYTES = 32, /* of an array in the index, without dims and name */
     SN_CKPT_ALIGN = 64,
     SN_CKPT_MAX_NAME = 1000,
-    SN_CKPT_MAX_INDEX = 64 << 20
+    SN_CKPT_MAX_INDEX = 64 << 20,
+    SN_CKPT_MAX_ROW = SN_CKPT_ROW_BYTES + 8 * SNUG_MAX_RANK + SN_CKPT_MAX_NAME
 };
 
 static inline void sn_ckpt_put(unsigned char *to, uint64_t value, int bytes) {

@@ -53,7 +53,7 @@ static snug_status check_head(snug_checkpoint *c, snug_error *err) {
     return memcmp(head, want, sizeof head) == 0 ? SNUG_OK : bad(c, err, "it is of another version");
 }
 
-static snug_status read_foot(snug_checkpoint *c, snug_error *err) {
+static snug_status read_foot(snug_checkpoint *c, size_t most, snug_error *err) {
     unsigned char foot[SN_CKPT_FOOT_BYTES];
     const int64_t at = c->file.size - SN_CKPT_FOOT_BYTES;
     SNUG_TRY(sn_file_read(&c->file, foot, sizeof foot, at, err));
@@ -64,8 +64,11 @@ static snug_status read_foot(snug_checkpoint *c, snug_error *err) {
     const uint64_t index_at = sn_ckpt_get(foot, 8), bytes = sn_ckpt_get(foot + 8, 8),
                    n = sn_ckpt_get(foot + 16, 8);
     if (index_at > (uint64_t)at || bytes != (uint64_t)at - index_at || bytes > SN_CKPT_MAX_INDEX ||
-        n > bytes / (SN_CKPT_ROW_BYTES + 1))
+        n > bytes / (SN_CKPT_ROW_BYTES + 1) || bytes > n * SN_CKPT_MAX_ROW)
         return bad(c, err, "its index is not where its end says");
+    if (most > 0 && n > most)
+        return sn_fail(err, SNUG_E_FORMAT, "%s holds %llu arrays; at most %zu are expected",
+                       c->file.path, (unsigned long long)n, most);
     c->index_at = (int64_t)index_at;
     c->index_bytes = (size_t)bytes;
     c->n = (size_t)n;
@@ -169,10 +172,10 @@ static snug_status check_arrays(snug_checkpoint *c, unsigned char *window, snug_
     return SNUG_OK;
 }
 
-static snug_status check_all(snug_checkpoint *c, snug_error *err) {
+static snug_status check_all(snug_checkpoint *c, size_t most, snug_error *err) {
     void *index = NULL, *window = NULL;
     SNUG_TRY(check_head(c, err));
-    SNUG_TRY(read_foot(c, err));
+    SNUG_TRY(read_foot(c, most, err));
     snug_status status = sn_alloc(c->engine, SN_MEM_OTHER, c->index_bytes, &index, err);
     if (status == SNUG_OK)
         status = sn_file_read(&c->file, index, c->index_bytes, c->index_at, err);
@@ -187,8 +190,8 @@ static snug_status check_all(snug_checkpoint *c, snug_error *err) {
     return status;
 }
 
-snug_status snug_checkpoint_open(snug_engine *engine, const char *path, snug_checkpoint **out,
-                                 snug_error *err) {
+snug_status snug_checkpoint_open(snug_engine *engine, const char *path, size_t most,
+                                 snug_checkpoint **out, snug_error *err) {
     void *memory;
     if (!engine || !path || !out)
         return sn_fail(err, SNUG_E_INVALID,
@@ -201,7 +204,7 @@ snug_status snug_checkpoint_open(snug_engine *engine, const char *path, snug_che
     if (status == SNUG_OK)
         status = sn_zone_create(engine, SN_MEM_OTHER, &c->zone, err);
     if (status == SNUG_OK)
-        status = check_all(c, err);
+        status = check_all(c, most, err);
     if (status != SNUG_OK) {
         snug_checkpoint_close(c);
         return status;

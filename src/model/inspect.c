@@ -84,7 +84,7 @@ static snug_status list_tensors(const sn_safetensors *s, bool json, const snug_w
 static snug_status inspect_safetensors(snug_engine *e, const char *path, bool json,
                                        const snug_writer *w, snug_error *err) {
     sn_safetensors *s;
-    SNUG_TRY(sn_safetensors_open(e, path, &s, err));
+    SNUG_TRY(sn_safetensors_open(e, path, 0, &s, err));
     const snug_status status = list_tensors(s, json, w, err);
     sn_safetensors_close(s);
     return status;

@@ -54,13 +54,13 @@ static sn_safetensors *inner(const snug_safetensors *file) {
     return (sn_safetensors *)(uintptr_t)file;
 }
 
-snug_status snug_safetensors_open(snug_engine *engine, const char *path, snug_safetensors **out,
-                                  snug_error *err) {
+snug_status snug_safetensors_open(snug_engine *engine, const char *path, size_t most,
+                                  snug_safetensors **out, snug_error *err) {
     sn_safetensors *made;
     if (!engine || !path || !out)
         return sn_fail(err, SNUG_E_INVALID,
                        "snug_safetensors_open needs an engine, a path and an out");
-    SNUG_TRY(sn_safetensors_open(engine, path, &made, err));
+    SNUG_TRY(sn_safetensors_open(engine, path, most, &made, err));
     *out = (snug_safetensors *)made;
     return SNUG_OK;
 }

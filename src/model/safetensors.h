@@ -2,7 +2,7 @@
  * tensor; data are read and written through a fixed window, never whole.
  *
  *     sn_safetensors *file;
- *     SNUG_TRY(sn_safetensors_open(e, "w.safetensors", &file, err));
+ *     SNUG_TRY(sn_safetensors_open(e, "w.safetensors", 0, &file, err));
  *     const sn_st_entry *t;
  *     sn_safetensors_find(file, "conv2d/kernel", &t, err);
  *     sn_safetensors_read(file, t, &view, err);      // converts to the view's float dtype
@@ -23,9 +23,9 @@ typedef struct {
 
 typedef struct sn_safetensors sn_safetensors;
 
-/* SNUG_E_FORMAT names what is wrong and where. */
-SNUG_CHECKED snug_status sn_safetensors_open(snug_engine *e, const char *path, sn_safetensors **out,
-                                             snug_error *err);
+/* SNUG_E_FORMAT names what is wrong and where. most: as of snug_safetensors_open. */
+SNUG_CHECKED snug_status sn_safetensors_open(snug_engine *e, const char *path, size_t most,
+                                             sn_safetensors **out, snug_error *err);
 void sn_safetensors_close(sn_safetensors *s); /* NULL is legal */
 size_t sn_safetensors_count(const sn_safetensors *s);
 const sn_st_entry *sn_safetensors_at(const sn_safetensors *s, size_t i); /* in order of position */

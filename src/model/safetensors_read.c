@@ -18,6 +18,7 @@
 #include <string.h>
 
 #define MAX_HEADER_BYTES 100000000u
+#define MAX_ROW_BYTES    160u /* of the header, for each tensor that is expected */
 #define WINDOW_BYTES     (256u << 10)
 
 struct sn_safetensors {
@@ -25,7 +26,7 @@ struct sn_safetensors {
     sn_zone *zone;
     sn_file file;
     uint64_t data_begin;
-    size_t n;
+    size_t n, most; /* 0: any number */
     sn_st_entry *entries;
     void *window;
 };
@@ -139,6 +140,9 @@ static snug_status parse_header(sn_safetensors *s, json_t *root, snug_error *err
         return bad(s, err, "the header is not an object");
     if (!sn_size_mul(json_object_size(root) + 1, sizeof(sn_st_entry), &bytes))
         return bad(s, err, "too many tensors");
+    if (s->most > 0 && json_object_size(root) > s->most)
+        return sn_fail(err, SNUG_E_FORMAT, "%s holds %zu tensors; at most %zu are expected",
+                       s->file.path, json_object_size(root), s->most);
     SNUG_TRY(sn_zone_alloc(s->zone, bytes, &entries, err));
     s->entries = entries;
     for (void *it = json_object_iter(root); it; it = json_object_iter_next(root, it)) {
@@ -184,6 +188,11 @@ static snug_status read_length(sn_safetensors *s, size_t *out, snug_error *err) 
             err, SNUG_E_FORMAT,
             "%s is not a sound safetensors file: a header of %llu bytes (2 to %u are legal)",
             s->file.path, (unsigned long long)n, MAX_HEADER_BYTES);
+    if (s->most > 0 && n / MAX_ROW_BYTES > s->most)
+        return sn_fail(err, SNUG_E_FORMAT,
+                       "%s has a header of %llu bytes, too long for the %zu tensors that are "
+                       "expected at most",
+                       s->file.path, (unsigned long long)n, s->most);
     s->data_begin = 8 + n;
     *out = (size_t)n;
     return SNUG_OK;
@@ -201,12 +210,13 @@ static snug_status read_header(sn_safetensors *s, snug_error *err) {
     return status;
 }
 
-snug_status sn_safetensors_open(snug_engine *e, const char *path, sn_safetensors **out,
+snug_status sn_safetensors_open(snug_engine *e, const char *path, size_t most, sn_safetensors **out,
                                 snug_error *err) {
     void *memory;
     SNUG_TRY(sn_alloc_zero(e, SN_MEM_INPUT, sizeof(sn_safetensors), &memory, err));
     sn_safetensors *s = memory;
     s->engine = e;
+    s->most = most;
     s->file.fd = -1;
     snug_status status = sn_file_open(&s->file, sn_engine_io(e), path, err);
     if (status == SNUG_OK)

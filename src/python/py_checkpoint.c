@@ -116,17 +116,19 @@ static void dealloc_checkpoint(PyObject *o) {
     Py_DECREF(type);
 }
 
-/* Checkpoint(path) */
+/* Checkpoint(path, most) */
 static PyObject *new_checkpoint(PyTypeObject *type, PyObject *args, PyObject *keywords) {
     (void)keywords;
     PyObject *path;
+    Py_ssize_t most;
     snug_error err;
-    if (!PyArg_ParseTuple(args, "O&", PyUnicode_FSConverter, &path))
+    if (!PyArg_ParseTuple(args, "O&n", PyUnicode_FSConverter, &path, &most))
         return NULL;
     py_checkpoint *me = py_enter() < 0 ? NULL : PyObject_New(py_checkpoint, type);
     if (me) {
         me->c = NULL;
-        if (snug_checkpoint_open(py.engine, PyBytes_AsString(path), &me->c, &err) != SNUG_OK) {
+        if (snug_checkpoint_open(py.engine, PyBytes_AsString(path), (size_t)most, &me->c, &err) !=
+            SNUG_OK) {
             Py_CLEAR(me);
             (void)py_raise(&err);
         }

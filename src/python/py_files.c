@@ -310,17 +310,19 @@ static void dealloc_tensors(PyObject *o) {
     Py_DECREF(type);
 }
 
-/* Safetensors(path) */
+/* Safetensors(path, most) */
 static PyObject *new_tensors(PyTypeObject *type, PyObject *args, PyObject *keywords) {
     (void)keywords;
     PyObject *path;
+    Py_ssize_t most;
     snug_error err;
-    if (!PyArg_ParseTuple(args, "O&", PyUnicode_FSConverter, &path))
+    if (!PyArg_ParseTuple(args, "O&n", PyUnicode_FSConverter, &path, &most))
         return NULL;
     py_tensors *me = py_enter() < 0 ? NULL : PyObject_New(py_tensors, type);
     if (me) {
         me->file = NULL;
-        if (snug_safetensors_open(py.engine, PyBytes_AsString(path), &me->file, &err) != SNUG_OK) {
+        if (snug_safetensors_open(py.engine, PyBytes_AsString(path), (size_t)most, &me->file,
+                                  &err) != SNUG_OK) {
             Py_CLEAR(me);
             (void)py_raise(&err);
         }

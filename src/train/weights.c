@@ -79,6 +79,11 @@ static snug_status mend(snug_model *m, snug_error *err) {
     return SNUG_OK;
 }
 
+/* A file may hold more than the model has: other layers, averages. It is no list without end. */
+static size_t tensors_expected(const snug_model *m) {
+    return 2 * snug_model_n_weights(m) + 2000;
+}
+
 snug_status snug_model_load_weights(snug_model *m, const char *path, snug_error *err) {
     if (!m || !path)
         return sn_fail(err, SNUG_E_INVALID,
@@ -86,7 +91,7 @@ snug_status snug_model_load_weights(snug_model *m, const char *path, snug_error 
     size_t bytes = 0;
     void *block = NULL;
     sn_safetensors *file;
-    SNUG_TRY(sn_safetensors_open(m->engine, path, &file, err));
+    SNUG_TRY(sn_safetensors_open(m->engine, path, tensors_expected(m), &file, err));
     snug_status status =
         alloc_array(m, snug_model_n_weights(m), sizeof(const sn_st_entry *), &bytes, &block, err);
     if (status != SNUG_OK)

@@ -41,13 +41,13 @@ FUZZ_TARGET(checkpoint) {
     if (n > sizeof room)
         return;
     fuzz_begin(&f, bytes, n);
-    if (fuzz_ok(&f, snug_checkpoint_open(f.engine, FUZZ_FILE, &c, &f.err))) {
+    if (fuzz_ok(&f, snug_checkpoint_open(f.engine, FUZZ_FILE, 0, &c, &f.err))) {
         fuzz_must(&f, snug_checkpoint_create(f.engine, FUZZ_OTHER, &w, &f.err));
         for (size_t i = 0; i < snug_checkpoint_count(c); i++)
             copy_array(&f, c, i, w);
         fuzz_must(&f, snug_checkpoint_commit(w, &f.err));
         snug_checkpoint_writer_destroy(w);
-        fuzz_must(&f, snug_checkpoint_open(f.engine, FUZZ_OTHER, &again, &f.err));
+        fuzz_must(&f, snug_checkpoint_open(f.engine, FUZZ_OTHER, 0, &again, &f.err));
         same_arrays(&f, c, again);
         snug_checkpoint_close(again);
         snug_checkpoint_close(c);

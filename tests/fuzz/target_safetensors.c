@@ -39,7 +39,7 @@ static void write_again(fuzz *f, sn_safetensors *s) {
         fuzz_must(f, sn_safetensors_read(s, t, &tensors[i].view, &f->err));
     }
     fuzz_must(f, sn_safetensors_save(f->engine, FUZZ_OTHER, tensors, n, &f->err));
-    fuzz_must(f, sn_safetensors_open(f->engine, FUZZ_OTHER, &again, &f->err));
+    fuzz_must(f, sn_safetensors_open(f->engine, FUZZ_OTHER, 0, &again, &f->err));
     same_tensors(f, s, again);
     sn_safetensors_close(again);
 }
@@ -61,7 +61,7 @@ FUZZ_TARGET(safetensors) {
     if (n > sizeof room)
         return;
     fuzz_begin(&f, bytes, n);
-    if (fuzz_ok(&f, sn_safetensors_open(f.engine, FUZZ_FILE, &s, &f.err))) {
+    if (fuzz_ok(&f, sn_safetensors_open(f.engine, FUZZ_FILE, 0, &s, &f.err))) {
         for (size_t i = 0; i < sn_safetensors_count(s); i++) {
             const sn_st_entry *t = sn_safetensors_at(s, i);
             snug_view v = {.data = room, .bytes = t->bytes, .type = t->type};

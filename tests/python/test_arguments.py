@@ -362,6 +362,17 @@ class Foreign(unittest.TestCase):
         look.adapt(Column(np.array(["b", "a", "b"], object), [2, 1, 0]))
         self.assertEqual(look.get_vocabulary(), ["[UNK]", "b", "a"])
 
+    def test_series_and_words_go_by_position(self):
+        words, a, y = keras.preprocessing.sequence, *self.columns()
+        windows, targets = words.TimeseriesGenerator(a, y, length=1, batch_size=4)[0]
+        self.assertEqual((windows.tolist(), targets.tolist()), ([[12.0], [10.0], [13.0]], [0.0, 3.0, 1.0]))
+        how = {"vocabulary_size": 5, "window_size": 1, "negative_samples": 0, "shuffle": False}
+        want = [[4, 1], [1, 4], [1, 3], [3, 1], [3, 2], [2, 3]]
+        for given in ([4, 1, 3, 2], Column(np.array([4, 1, 3, 2]), self.ORDER)):
+            self.assertEqual(words.skipgrams(given, **how)[0], want)
+        table = Column(np.array([0.0, 0.0, 0.0, 2.0, 2.0]), [4, 3, 2, 1, 0])                # words 1 and 2 never, 3 and 4 always
+        self.assertEqual(words.skipgrams([4, 1, 3, 2], sampling_table=table, **how)[0], [[4, 1], [3, 1], [3, 2]])
+
     def test_buffers_and_dlpack(self):
         rows, labels = np.arange(8.0, dtype="f4").reshape(4, 2), array.array("f", [1, 2, 3, 4])
         want = [(rows.tolist(), list(labels))]

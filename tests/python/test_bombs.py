@@ -9,11 +9,13 @@ import struct
 import tempfile
 import unittest
 import zipfile
+import zlib
 
 import numpy as np
 
-from snug import keras
+from snug import _archives, _pickles, keras
 from snug import tensorflow as tf
+from snug._files import check_json
 from snug.keras import _hdf5
 from snug.keras import layers as L
 
@@ -41,6 +43,16 @@ def rows_of(n, byte):
         for _ in range(n >> 20):
             file.write(byte * (1 << 20))
     return write
+
+
+class Own(L.Layer):
+    """Reads its weights itself."""
+
+    def call(self, x):
+        return x
+
+    def load_own_variables(self, store):
+        self.given = {name: array.shape for name, array in store.items()}
 
 
 class Bombs(unittest.TestCase):
@@ -125,6 +137,26 @@ class Bombs(unittest.TestCase):
         for n in (0, 4, 30, len(good) // 2, len(good) - 1):
             self.refused(lambda: keras.models.load_model(self.file("i.keras", good[:n])), "not a file that Keras wrote")
 
+    def test_members_lie_one_behind_the_other(self):
+        """Each of a thousand members holds all behind it: a little file of many large arrays."""
+        names, inner, entries = [b"m%03d.npy" % i for i in range(1000)], b"\0" * 8, []
+        for name in reversed(names):
+            data = self.npy((len(inner),), "|u1") + inner
+            inner = struct.pack("<4s5H3I2H", b"PK\3\4", 20, 0, 0, 0, 33, zlib.crc32(data), len(data), len(data), len(name), 0) + name + data
+            entries.append((name, zlib.crc32(data), len(data), len(inner)))
+        central = b"".join(struct.pack("<4s6H3I5H2I", b"PK\1\2", 20, 20, 0, 0, 0, 33, crc, size, size, len(name), 0, 0, 0, 0, 0, len(inner) - before) + name
+                           for name, crc, size, before in reversed(entries))
+        end = struct.pack("<4s4H2IH", b"PK\5\6", 0, 0, len(names), len(names), len(central), len(inner), 0)
+        path = self.file("over.npz", inner + central + end)
+        self.refused(lambda: _archives.Archive(path, 1000), "lie over each other")
+        self.refused(lambda: keras.datasets.mnist.load_data(os.path.abspath(path)), "lie over each other")
+        with open(self.archive("last.npz", [("a.npy", b"\0" * 300)], zipfile.ZIP_STORED), "rb") as file:
+            raw = file.read()
+        sizes = struct.pack("<II", 300, 300)
+        at = raw.rindex(sizes)                      # in the directory
+        path = self.file("last.npz", raw[:at] + struct.pack("<II", 310, 310) + raw[at + 8:])
+        self.refused(lambda: _archives.Archive(path), "lies over its directory")
+
     def configs(self):
         yield from (b"", b"[]", b"null", b"5", b"\xff\xfe{", b"[" * 200000, b'{"a":' * 200000, b"{}", b'{"class_name": 5, "config": {}}')
         yield b'{"class_name":"Sequential","config":{"name":"s","layers":[' * 300 + b"]}}" * 300
@@ -142,8 +174,13 @@ class Bombs(unittest.TestCase):
                 self.refused(self.load("j.keras", ("config.json", text), ("model.weights.h5", self.weights)), kinds=(ValueError, TypeError))
                 if not text.startswith(b"{") or b"config" not in text:
                     self.refused(lambda: keras.models.model_from_json(text))
-        lists = '{"class_name":"Sequential","config":{"layers":[' + "[]," * (1 << 20) + "[]]}}"
-        self.refused(lambda: keras.models.model_from_json(lists), "more lists")
+        lists, texts = ('{"class_name":"Sequential","config":{"layers":[' + what * (1 << 20) + "[]]}}" for what in ("[],", '"ab",'))
+        numbers = '{"class_name":"Sequential","config":{"name":"s","layers":[],"x":{' + ",".join(f'"{i:x}":1.5' for i in range(1300000)) + "}}}"
+        for text in (lists, texts, numbers):
+            self.refused(lambda: keras.models.model_from_json(text), "more lists")
+            self.refused(self.load("k.keras", ("config.json", text), ("model.weights.h5", self.weights)), "more lists|at most")
+        for value in ([f"word{i}" for i in range(100000)], {f"word{i}": i for i in range(90000)}, [i / 7 for i in range(100000)]):
+            check_json([json.dumps(value)])                                     # vocabularies and tables are no bombs
         long = " " * (17 << 20)
         self.refused(lambda: keras.models.model_from_json(long), "at most")
 
@@ -185,13 +222,63 @@ class Bombs(unittest.TestCase):
     def test_pipes_and_devices_are_refused_at_once(self):
         tf.data.Dataset.range(3).save(self.path("pipes"))
         os.remove(self.path("pipes/dataset.json"))
-        for name in ("p.keras", "p.h5", "p.npz", "p.weights.h5", "p.safetensors", "pipes/dataset.json"):
+        home, sets, lookup = self.home(), keras.datasets, tf.lookup
+        loads = {"pipes/dataset.json": lambda path: tf.data.Dataset.load(os.path.dirname(path)), "p.keras": keras.models.load_model,
+                 "p.h5": keras.models.load_model, "p.npz": self.model.load_weights, "p.weights.h5": self.model.load_weights,
+                 "p.safetensors": self.model.load_weights,
+                 home + "/.keras/models/imagenet_class_index.json": lambda path: keras.applications.resnet50.decode_predictions(np.zeros((1, 1000))),
+                 home + "/datasets/fashion-mnist/train-labels-idx1-ubyte.gz": lambda path: sets.fashion_mnist.load_data(),
+                 home + "/datasets/cifar-10-batches-py/data_batch_1": lambda path: sets.cifar10.load_data(),
+                 "p.txt": lambda path: lookup.StaticHashTable(lookup.TextFileInitializer(path, tf.string, -2, tf.int64, -1), 0)}
+        for name, load in loads.items():
             for make in (os.mkfifo, lambda path: os.symlink("/dev/zero", path)):
                 make(self.path(name))
-                load = tf.data.Dataset.load if "pipes" in name else keras.models.load_model if name in ("p.keras", "p.h5") else self.model.load_weights
-                self.refused(lambda: load(os.path.dirname(self.path(name)) if "pipes" in name else self.path(name)), "regular file",
-                             kinds=(ValueError, tf.errors.OpError))
+                with self.subTest(name):
+                    self.refused(lambda: load(self.path(name)), "regular file", kinds=(ValueError, tf.errors.OpError))
                 os.remove(self.path(name))
+
+    def home(self):
+        """Where Keras' own files are, for this test alone."""
+        made = os.path.join(self._testMethodName, "home")
+        for folder in (".keras/models", "datasets/fashion-mnist", "datasets/cifar-10-batches-py"):
+            os.makedirs(self.path(os.path.join(made, folder)))
+        for name in ("HOME", "KERAS_HOME"):
+            before = os.environ.get(name)
+            os.environ[name] = self.path(made)
+            self.addCleanup(lambda name=name, before=before: os.environ.pop(name) if before is None else os.environ.update({name: before}))
+        return made
+
+    def test_lines_of_tables_have_a_limit(self):
+        table = tf.lookup
+
+        def read(key=0, value=1):
+            return table.StaticHashTable(table.TextFileInitializer(self.path("t.txt"), tf.string, key, tf.int64, value), -1)
+        for text, why in ((b"a\n" + b"x" * (24 << 20), "line 2 has more than"), (b"a\t1\nb\n", "line 2 is none"), (b"a\t1\nb\tc\n", "line 2 is none")):
+            self.file("t.txt", text)
+            self.refused(lambda: read(-2, -1) if "more" in why else read(), why, (tf.errors.InvalidArgumentError,))
+        self.file("t.txt", b"a\t1\nb\t2\n")
+        self.assertEqual(read().lookup(tf.constant(["b", "c"])).numpy().tolist(), [2, -1])
+
+    def test_names_of_classes_are_compared(self):
+        path = self.home() + "/.keras/models/imagenet_class_index.json"
+        for names in ({}, {str(i): ["n", "x"] for i in range(999)}, {str(i): i for i in range(1000)}, []):
+            self.file(path, json.dumps(names).encode())
+            self.refused(lambda: keras.applications.resnet50.decode_predictions(np.zeros((1, 1000))))
+        self.file(path, json.dumps({str(i): [f"n{i}", "x"] for i in range(1000)}).encode())
+        best, = keras.applications.resnet50.decode_predictions(np.eye(1000)[3:4], top=1)
+        self.assertEqual(best, [("n3", "x", 1.0)])
+
+    def test_tokenizers_of_others(self):
+        from_json, made = keras.preprocessing.text.tokenizer_from_json, keras.preprocessing.text.Tokenizer()
+        made.fit_on_texts(["a b a"])
+        good = json.loads(made.to_json())
+        self.assertEqual(from_json(made.to_json()).texts_to_sequences(["b a c"]), [[2, 1]])
+        counted = {"word_index": '{"a":[1]}', "index_word": '{"1":1}', "word_counts": "[1]", "index_docs": '{"x":1}'}
+        changes = [{**good["config"], **{key: value}} for key, value in (*counted.items(), ("word_docs", "[" * 100000), ("word_docs", 5), ("a", 1))]
+        texts = ["", "{}", "5", "[]", "not json", "[" * 100000, '{"config":{}}', '{"config":5}', '{"config":[["a",1]]}']
+        for text in texts + [json.dumps({"config": config}) for config in changes]:
+            with self.subTest(text[:60]):
+                self.refused(lambda: from_json(text), "to_json")
 
     # --- .h5 ------------------------------------------------------------------------------------------
     def h5_of(self, name, make):
@@ -236,6 +323,26 @@ class Bombs(unittest.TestCase):
         self.refused(lambda: self.model.load_weights(path), "1000 arrays")
         self.refused(lambda: _hdf5.read(path), "two names")
 
+    def test_a_layer_that_reads_its_own_gets_no_more_than_the_file_holds(self):
+        own = keras.Sequential([keras.Input((2,)), Own(name="own")])
+
+        def make(w, names, arrays):
+            made = [(w.array(np.zeros(1 << 17, "f4")), None, None) for _ in range(arrays)]
+            inner = self.linked(w, {str(i): made[i % arrays] for i in range(names)})
+            return self.linked(w, {"layers": self.linked(w, {"own": self.linked(w, {"vars": inner})})})
+        for place in ("own.weights.h5", "own.keras"):
+            path = self.h5_of("own.weights.h5", lambda w: make(w, 2000, 1))
+            if place == "own.keras":
+                own.save(self.path(place))
+                with zipfile.ZipFile(self.path(place)) as file:
+                    config = file.read("config.json")
+                with open(path, "rb") as file:
+                    path = self.archive(place, [("config.json", config), ("model.weights.h5", file.read())], zipfile.ZIP_STORED)
+            load = own.load_weights if place != "own.keras" else lambda p: keras.models.load_model(p, {"Own": Own})
+            self.refused(lambda: load(path), "over each other")
+        own.load_weights(self.h5_of("own.weights.h5", lambda w: make(w, 2, 2)))
+        self.assertEqual(own.layers[-1].given, {"0": (1 << 17,), "1": (1 << 17,)})
+
     def test_names_have_a_limit(self):
         def make(w):
             empty = w.group({})
@@ -245,13 +352,14 @@ class Bombs(unittest.TestCase):
 
     def test_headers_over_each_other_are_refused(self):
         """Names in a text that stands for all of them, headers that share their bytes."""
-        def make(w):
+        def make(w, head):
             at = w.place(1 << 20)
-            for i in range(0, 1 << 16, 8):
-                w.put(at + i, struct.pack("<BBHI", 1, 0, 65535, 60000))
-            return self.linked(w, {f"{i}": (at + 8 * i, None, None) for i in range(2000)})
-        path = self.h5_of("over.weights.h5", make)
-        self.refused(lambda: _hdf5.read(path))
+            for i in range(0, 1 << 16, len(head)):
+                w.put(at + i, head)
+            return self.linked(w, {f"{i}": (at + len(head) * i, None, None) for i in range(2000)})
+        for head, why in ((struct.pack("<BBHII4x", 1, 0, 65535, 1, 60000), "over each other"), (struct.pack("<BBHI", 1, 0, 65535, 60000), "header has more")):
+            path = self.h5_of("over.weights.h5", lambda w, head=head: make(w, head))
+            self.refused(lambda: _hdf5.read(path), why)
 
     def test_a_model_of_many_layers_is_read(self):
         """Limits are for files, not for models: 600 layers, each of which has a group of its own."""
@@ -294,6 +402,12 @@ class Bombs(unittest.TestCase):
             with self.subTest(head[:60]):
                 path = self.file("a.safetensors", struct.pack("<Q", len(head)) + head + b"\0" * (2097152 if b"524288" in head else 8))
                 self.refused(lambda: self.model.load_weights(path), "a.safetensors")
+        for head, why in ((b"{" + b" " * (20 << 20) + b"}", "header of"),
+                          (("{" + ",".join(f'"{i:x}":{{"dtype":"F32","shape":[0],"data_offsets":[0,0]}}' for i in range(200000)) + "}").encode(), "header of"),
+                          (("{" + ",".join(f'"{i:x}":{{"dtype":"F32","shape":[0],"data_offsets":[0,0]}}' for i in range(5000)) + "}").encode(), "5000 tensors"),
+                          (b'{"__metadata__":{' + b",".join(b'"%x":""' % i for i in range(30000)) + b"}}", "a.safetensors")):
+            path = self.file("a.safetensors", struct.pack("<Q", len(head)) + head)
+            self.refused(lambda: self.model.load_weights(path), why)
         for n in (1 << 63, 1 << 62, 1 << 32):
             path = self.file("b.safetensors", struct.pack("<Q", n) + b"{}")
             self.refused(lambda: self.model.load_weights(path), "b.safetensors")
@@ -336,6 +450,25 @@ class Bombs(unittest.TestCase):
             with open(self.path("saved/snug_model.json"), "w") as file:
                 json.dump(notes, file)
             self.refused(lambda: tf.saved_model.load(self.path("saved")))
+
+    @staticmethod
+    def checkpoint_of(names):
+        """A sound checkpoint of empty arrays."""
+        head = (b"SNUGCKPT" + struct.pack("<I", 1)).ljust(64, b"\0")
+        rows = b"".join(struct.pack("<IIIIQQq", len(name), 0, 1, 0, 64, 0, 0) + name for name in names)
+        foot = struct.pack("<QQQI", 64, len(rows), len(names), zlib.crc32(rows))
+        return head + rows + foot + struct.pack("<I", zlib.crc32(foot)) + b"TPKCGUNS"
+
+    def test_a_backup_holds_as_many_arrays_as_a_model_has(self):
+        x, y = np.ones((4, 4), "f4"), np.ones((4, 2), "f4")
+        m = model()
+        m.compile("sgd", "mse")
+        m.fit(x, y, verbose=0)
+        os.makedirs(self.path("backup"))
+        for names, why in (([b"%06x" % i for i in range(300000)], "300000 arrays"),
+                           ([b"/".join([b"%03x" % i, *[b"a"] * 498]) for i in range(1000)], "no state of a fit")):
+            self.file("backup/latest.ckpt", self.checkpoint_of(names))
+            self.refused(lambda: m.fit(x, y, verbose=0, callbacks=[keras.callbacks.BackupAndRestore(self.path("backup"))]), why)
 
     def test_datasets_in_folders(self):
         tf.data.Dataset.range(3).save(self.path("data"))
@@ -399,16 +532,109 @@ class Bombs(unittest.TestCase):
             path = self.archive("data.npz", [("x_train.npy", large)])
             self.refused(lambda: keras.datasets.mnist.load_data(path), "unpacks to")
 
+    @staticmethod
+    def pickled(data, what, n):
+        """Bytes, a text and a list that are told once, and n times what stands for an array or another text of them."""
+        size, word = struct.pack("<I", len(data)), b"X" + struct.pack("<I", len(data)) + data
+        out = b"\x80\3" + b"B" + size + data + b"q\1" + b"0" + word + b"q\7" + b"0"
+        out += b"cnumpy\ndtype\nX\2\0\0\0u1K\0K\1\x87Rq\2(K\3X\1\0\0\0|NNNJ\xff\xff\xff\xffJ\xff\xff\xff\xffK\0tb0"
+        out += b"cnumpy.core.numeric\n_frombuffer\nq\x040J" + struct.pack("<i", len(data)) + b"\x85q\0050X\1\0\0\0Cq\x060"
+        out += b"c_codecs\nencode\nq\x080X\6\0\0\0latin1q\x090"
+        out += b"](" + b"N" * len(data) + b"eq\x0a0cnumpy\ndtype\nX\2\0\0\0O8\x85Rq\x0b0"
+        return out + b"](" + what * n + b"e."
+
+    def test_what_is_told_once_is_copied_once(self):
+        array, objects, text = b"h\4(h\1h\2h\5h\6tR", b"h\4(h\x0ah\x0bh\5h\6tR", b"h\x08h\7h\x09\x86R"
+        self.assertEqual([a.tolist() for a in _pickles.loads(self.pickled(b"\1\2", array, 2))], [[1, 2]] * 2)
+        self.assertEqual([a.tolist() for a in _pickles.loads(self.pickled(b"\1\2", objects, 2))], [[None, None]] * 2)
+        self.assertEqual(_pickles.loads(self.pickled(b"ab", text, 2)), [b"ab"] * 2)
+        for what in (array, objects, text):
+            self.refused(lambda: _pickles.loads(self.pickled(b"\1" * 100000, what, 4000)), "more arrays than")
+
+    def test_numbers_as_keys_have_a_limit(self):
+        """Numbers that a dict puts at one place are easily found; each is compared with all before it."""
+        def keys(n):
+            return b"\x80\2}(" + b"".join(b"\x8a\x0c" + ((i << 61) - i).to_bytes(12, "little") + b"N" for i in range(n)) + b"u."
+        self.assertEqual({hash(k) for k in _pickles.loads(keys(1000))}, {0})
+        self.refused(lambda: _pickles.loads(keys(1001)), "numbers as keys")
+
     def test_packed_pictures_unpack_to_what_they_say(self):
-        import gzip
-        home, before = self.path("home"), os.environ.get("KERAS_HOME")
-        os.makedirs(home + "/datasets/fashion-mnist")
-        os.environ["KERAS_HOME"] = home
-        self.addCleanup(lambda: os.environ.pop("KERAS_HOME") if before is None else os.environ.update(KERAS_HOME=before))
+        home = self.home()
         for raw in (gzip.compress(b"\0" * (24 << 20)), b"\x1f\x8b\x08garbage", b"", gzip.compress(b"\0\0\x08\1\0\0\0\5ab")):
             for part in ("train", "t10k"):
-                self.file(f"home/datasets/fashion-mnist/{part}-labels-idx1-ubyte.gz", raw)
+                self.file(f"{home}/datasets/fashion-mnist/{part}-labels-idx1-ubyte.gz", raw)
             self.refused(lambda: keras.datasets.fashion_mnist.load_data(), "labels")
+
+    # --- Examples -------------------------------------------------------------------------------------
+    @staticmethod
+    def example():
+        F = tf.train
+        return F.Features({"ints": F.Feature(int64_list=F.Int64List([1, -2, 1 << 40])), "floats": F.Feature(float_list=F.FloatList([1.5, 2])),
+                           "texts": F.Feature(bytes_list=F.BytesList([b"ab", b""]))})
+
+    def test_damaged_examples_raise_one_exception(self):
+        F, draw = tf.train, random.Random(7)
+        lists = F.FeatureLists({"l": F.FeatureList([F.Feature(int64_list=F.Int64List([5]))])})
+        for good in (F.Example(self.example()), F.SequenceExample(self.example(), lists)):
+            raw, kind, refused = good.SerializeToString(), type(good), 0
+            self.assertEqual(kind.FromString(raw), good)
+            for n in range(1, len(raw)):
+                with self.subTest(n):
+                    try:                        # a message that ends behind a whole field is one
+                        self.assertLess(len(kind.FromString(raw[:n]).SerializeToString()), len(raw))
+                    except tf.errors.DataLossError:
+                        refused += 1
+            self.assertGreater(refused, len(raw) - 4)
+            for _ in range(2000):
+                bad = bytearray(raw)
+                for _ in range(draw.randint(1, 3)):
+                    bad[draw.randrange(len(bad))] = draw.choice([0, 255, 127, 128, draw.randrange(256)])
+                try:
+                    str(kind.FromString(bytes(bad[:draw.choice([len(bad), draw.randrange(len(bad))])])))
+                except tf.errors.DataLossError as error:
+                    self.assertIn("protocol buffers", str(error))
+
+    def test_what_no_message_is_is_refused(self):
+        for why, raw in (("field 0", b"\2\2\x0a\0"), ("field 0", b"\0\0"), ("field 536870912", b"\x82\x80\x80\x80\x10\0"), ("kind 6", b"\x0e"), ("kind 7", b"\x0f"),
+                         ("cut off", b"\x0a\5ab"), ("cut off", b"\x0a\xff\xff\xff\xff\xff\xff\xff\xff\xff\1"), ("cut off", b"\x0d\0\0"), ("cut off", b"\x09" + b"\0" * 7),
+                         ("no end", b"\x80"), ("no end", b"\x08" + b"\x80" * 10 + b"\0"), ("no end", b"\x0a"), ("group 4 has no end", b"\x23\x08\1"),
+                         ("did not begin", b"\x23\x2c"), ("did not begin", b"\x24")):
+            for kind in (tf.train.Feature, tf.train.Int64List, tf.train.Features, tf.train.Example, tf.train.SequenceExample):
+                with self.subTest(why=why, raw=raw, kind=kind.__name__):
+                    self.refused(lambda: kind.FromString(raw), why, (tf.errors.DataLossError,))
+        self.refused(lambda: tf.train.FloatList.FromString(b"\x0a\3abc"), "3 bytes of numbers", (tf.errors.DataLossError,))
+        self.refused(lambda: tf.train.Features.FromString(b"\x0a\3\x0a\1\xff"), "UTF-8", (tf.errors.DataLossError,))
+
+    def test_examples_are_read_as_protocol_buffers_are(self):
+        """Unknown fields and kinds are skipped, lists come packed or not, parts of one message are merged, of several kinds the last counts."""
+        I, F, E = tf.train.Int64List, tf.train.Feature, tf.train.Example
+        strange = b"\x23\x2b\x0a\3abc\x2c\x24" + b"\xf8\1\5" + b"\x7d1234" + b"\x7912345678" + b"\x7a\2ab"      # a group in a group, and each other kind
+        self.assertEqual(I.FromString(strange + b"\x08\7" + strange + b"\x0a\2\1\2" + b"\x08" + b"\xff" * 9 + b"\1").value, [7, 1, 2, -1])
+        self.assertEqual(I.FromString(b"\x0d1234\x12\1\5").value, [])                    # its number with another kind, its kind with another number
+        self.assertEqual(I.FromString(b"\x08" + b"\x81" * 9 + b"\x7f").value, I.FromString(b"\x08" + b"\x81" * 9 + b"\1").value)       # 64 bits count
+        self.assertEqual(tf.train.FloatList.FromString(struct.pack("<BfBBf", 0x0d, 1.5, 0x0a, 4, 2.5)).value, [1.5, 2.5])
+        both = F.FromString(b"\x1a\2\x08\1" + b"\x0a\3\x0a\1x" + b"\x0a\3\x0a\1y" + b"\x22\0")
+        self.assertEqual((both.WhichOneof("kind"), both.bytes_list.value, both.int64_list.value), ("bytes_list", [b"x", b"y"], []))
+        one, two = (E(tf.train.Features({k: F(int64_list=I([n]))})).SerializeToString() for k, n in (("a", 1), ("b", 2)))
+        self.assertEqual({k: f.int64_list.value for k, f in E.FromString(one + two + strange).features.feature.items()}, {"a": [1], "b": [2]})
+        self.assertEqual(list(tf.train.Features.FromString(b"\x0a\0").feature), [""])
+        message = E.FromString(one)
+        self.assertEqual((message.ParseFromString(two), sorted(message.features.feature)), (len(two), ["b"]))
+        self.assertEqual((message.MergeFromString(one), sorted(message.features.feature)), (len(one), ["a", "b"]))
+
+    def test_numbers_of_messages_are_read_once(self):
+        class Counted(bytes):
+            taken = 0
+
+            def __getitem__(self, key):
+                found = super().__getitem__(key)
+                Counted.taken += len(found) if isinstance(key, slice) else 1
+                return found
+        self.refused(lambda: tf.train.Feature.FromString(Counted(b"\xff" * 200000)), "no end", (tf.errors.DataLossError,))
+        self.assertLess(Counted.taken, 100)
+        Counted.taken = 0
+        self.assertEqual(len(tf.train.Int64List.FromString(Counted(b"\x08\x80\1" * 20000)).value), 20000)
+        self.assertLess(Counted.taken, 20 * 20000)
 
 
 if __name__ == "__main__":

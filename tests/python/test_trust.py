@@ -8,6 +8,7 @@ import os
 import pickle
 import struct
 import sys
+import tarfile
 import tempfile
 import threading
 import types
@@ -225,6 +226,45 @@ class TrustTest(unittest.TestCase):
         with self.assertRaisesRegex(ValueError, "safe_mode"):
             L.deserialize(row)
         keras.saving.deserialize_keras_object(row, safe_mode=False)
+
+    def test_a_saved_module_serves_what_is_public(self):
+        os.makedirs(self.path("serves"))
+        np.savez(self.path("serves/variables.npz"), a=np.zeros(1))
+
+        def load(name):
+            with open(self.path("serves/snug_model.json"), "w") as file:
+                json.dump({"kind": "module", "signatures": {"s": name}, "object": {"kind": "object", "at": "", "module": tf.Module.__module__,
+                           "class": tf.Module.__qualname__, "attributes": {"_name": "n", "f": {"kind": "of tf", "path": "nn", "name": "relu"}}}}, file)
+            return tf.saved_model.load(self.path("serves"))
+        for name in ("__init__", "__reduce__", "__class__", "__dict__", "_flatten", "_name", "name", "none", 5, None, ["f"]):
+            with self.subTest(name), self.assertRaisesRegex(ValueError, "damaged"):
+                load(name)
+        self.assertEqual(load("f").signatures["s"](tf.constant([-1.0, 2.0]))["output_0"].numpy().tolist(), [0, 2])
+
+        class Private(tf.Module):
+            @tf.function(input_signature=[tf.TensorSpec([1])])
+            def _serve(self, x):
+                return x
+        module = Private()
+        with self.assertRaisesRegex(NotImplementedError, "no name to be found by"):
+            tf.saved_model.save(module, self.path("private"), signatures=module._serve)
+
+    def test_what_is_unpacked_is_the_users_and_runs_as_the_user(self):
+        with tarfile.open(self.path("modes.tar"), "w") as made:
+            for name, mode in (("run", 0o6777), ("read", 0o4040), ("folder", 0o7777)):
+                member = tarfile.TarInfo(name)
+                member.mode, member.uid, member.gid, member.uname, member.gname = mode, 12345, 12345, "daemon", "daemon"
+                member.type = tarfile.DIRTYPE if name == "folder" else tarfile.REGTYPE
+                made.addfile(member)
+        kept = tarfile.__dict__.get("data_filter")
+        if kept is not None:
+            del tarfile.data_filter                     # as in older Pythons
+            self.addCleanup(setattr, tarfile, "data_filter", kept)
+        os.mkdir(self.path("modes"))
+        keras.utils._unpack(self.path("modes.tar"), self.path("modes"))
+        found = {name: os.stat(self.path("modes/" + name)) for name in ("run", "read", "folder")}
+        self.assertEqual({name: oct(s.st_mode & 0o7777) for name, s in found.items()}, {"run": "0o755", "read": "0o640", "folder": "0o755"})
+        self.assertEqual({(s.st_uid, s.st_gid) for s in found.values()}, {(os.getuid(), os.getgid())})
 
     def test_trust_is_of_one_thread(self):
         seen = []

@@ -82,7 +82,7 @@ void golden_case_open(golden_case *c, const char *folder, const char *name) {
     snprintf(path, sizeof path, "%s/%s/model.json", folder, name);
     expect_ok(snug_model_load(c->engine, path, &c->model, &err), &err);
     snprintf(path, sizeof path, "%s/%s/case.safetensors", folder, name);
-    expect_ok(sn_safetensors_open(c->engine, path, &file, &err), &err);
+    expect_ok(sn_safetensors_open(c->engine, path, 0, &file, &err), &err);
     load_weights(c, file);
     load_feeds(c, file, "x", &c->x);
     load_feeds(c, file, "y", &c->y);

@@ -206,6 +206,14 @@ class Found(collections.abc.Mapping):
     def __len__(self):
         return len(self._list())
 
+    def arrays(self):
+        """{name: array} of its arrays, read. They lie beside each other, so that together they are no larger than the file."""
+        found = {name: member for name, member in self.items() if isinstance(member, Array)}
+        total = sum(member.nbytes for member in found.values())
+        if total > self._reader.size:
+            raise self._reader.wrong(f"{len(found)} arrays of one group have {total} bytes, more than it holds: they lie over each other")
+        return {name: member.read() for name, member in found.items()}
+
     @property
     def attributes(self):
         if self._attributes is None:
@@ -262,17 +270,18 @@ class _Reader:
             raise self.wrong("its objects are of a newer HDF5 format; save it with h5py's default libver")
         blocks, found, room = [(address + 16, length)], [], MESSAGE_BYTES
         while blocks and len(found) < count:
-            at, left = blocks.pop(0)
-            while left >= 8 and len(found) < count:
-                kind, size = self.unpack("<HH", at)
-                room -= size
-                if room < 0:
-                    raise self.wrong(f"an object's header has more than {MESSAGE_BYTES} bytes")
-                data = self.at(at + 8, size)
+            place, length = blocks.pop(0)
+            room -= length
+            if room < 0:
+                raise self.wrong(f"an object's header has more than {MESSAGE_BYTES} bytes")
+            block, at = self.at(place, length), 0
+            while at + 8 <= length and len(found) < count:
+                kind, size = struct.unpack_from("<HH", block, at)
+                data = block[at + 8:at + 8 + size]
                 found.append((kind, data))
                 if kind == 0x10 and size >= 16:
                     blocks.append(struct.unpack("<QQ", data[:16]))
-                at, left = at + 8 + size, left - 8 - size
+                at += 8 + size
         return found
 
     def read(self, address, depth=0):
@@ -371,8 +380,9 @@ class _Reader:
         mark = self.at(address, 4)
         if mark == b"SNOD":
             count, = self.unpack("<H", address + 6)
+            rows = self.at(address + 8, 40 * count)
             for i in range(count):
-                yield self.unpack("<QQ", address + 8 + 40 * i)
+                yield struct.unpack_from("<QQ", rows, 40 * i)
         elif mark == b"TREE" and depth < 16:
             count, = self.unpack("<H", address + 6)
             for i in range(count):

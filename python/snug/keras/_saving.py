@@ -6,7 +6,7 @@ import os
 import struct
 
 from snug import _archives, _C
-from snug._files import JSON_BYTES, _aside, _whole, assign_all, damaged, parse_json, pieces, stored
+from snug._files import JSON_BYTES, _aside, _whole, assign_all, check_json, damaged, parse_json, pieces, stored
 
 
 def _kind(path):
@@ -95,6 +95,8 @@ def _write_h5(path, groups, model):
 
 
 def _group_of(tree, group):
+    if isinstance(tree, _Groups):
+        return tree.get(group, {})
     for word in group.split("/"):
         tree = tree.get(word, {}) if hasattr(tree, "keys") else {}
     return tree if hasattr(tree, "keys") else {}
@@ -165,10 +167,10 @@ def _write_safetensors(path, arrays):
 
 
 class _Tensors:
-    """A .safetensors file, which the engine checks and reads: entries by name, in the order of their places."""
+    """A .safetensors file, which the engine checks and reads: entries by name, in the order of their places. most: how many there may be."""
 
-    def __init__(self, path):
-        self._file = _C.Safetensors(path)
+    def __init__(self, path, most):
+        self._file = _C.Safetensors(path, most)
         self._rows = {name: (i, word, dims) for i, (name, word, dims) in enumerate(self._file.rows())}
         self.names = list(self._rows)
 
@@ -201,7 +203,7 @@ def _arrays_of(path, kind, model):
         return
     from snug import errors
     try:
-        arrays = _Tensors(path)
+        arrays = _Tensors(path, 2 * len(model.weights) + 2000)
     except errors.DataLossError as error:
         raise ValueError(str(error)) from None
     yield arrays
@@ -248,7 +250,7 @@ def _load_groups(model, tree, path, skip_mismatch=False):
     entries = _in_order(tree, path, model)
     for above, layer in with_own(model, "load_own_variables").items():
         store = _group_of(tree, above + "vars")
-        layer.load_own_variables({k: store[k].read() for k in store if hasattr(store[k], "read")})
+        layer.load_own_variables(store.arrays() if hasattr(store, "arrays") else {k: kept.read() for k, kept in store.items()})
     assign_all(zip(model.weights, entries), path, skip_mismatch)
 
 
@@ -323,28 +325,29 @@ class _Kept:
         return made
 
 
-def _kept(path):
-    """The tree of a checkpoint: dicts with arrays as leaves."""
+class _Groups(dict):
+    """The arrays of a checkpoint by the paths of their groups: {path: {name: array}}."""
+
+
+def _kept(path, most):
+    """The arrays of a checkpoint, which may be so many."""
     from snug import errors
     try:
-        file = _C.Checkpoint(path)
+        file = _C.Checkpoint(path, most)
     except errors.DataLossError as error:
         raise ValueError(str(error)) from None
-    tree = {}
+    groups = _Groups()
     for number, (name, word, shape) in enumerate(file.rows()):
-        *groups, last = name.split("/")
-        at = tree
-        for group in groups:
-            at = at.setdefault(group, {}) if isinstance(at, dict) else {}
-        at[last] = _Kept(file, number, word, shape)
-    return tree
+        group, _, last = name.rpartition("/")
+        groups.setdefault(group, {})[last] = _Kept(file, number, word, shape)
+    return groups
 
 
 def load_state(model, path):
     """Back to where save_state was called; gives the epoch. Another model's file, or a damaged one, changes nothing."""
     from snug.keras import _seed
     with damaged(path):
-        tree = _kept(path)
+        tree = _kept(path, 8 * len(model.weights) + 1000)
         state = {name: entry.read() for name, entry in _group_of(tree, _STATE).items()}
         counters, draws, sequences = _counters(model), state.pop("draws", None), state.pop("sequences", None)
         shapes = {"epoch": (1,), **{k: a.shape for k, a in _seed.state().items()}}
@@ -511,7 +514,10 @@ def _opened(path):
 def _config_of(archive):
     """The configuration of a whole model."""
     try:
-        config = parse_json(archive.read(_CONFIG, min(JSON_BYTES, archive.ratio(_CONFIG))))
+        most = min(JSON_BYTES, archive.ratio(_CONFIG))
+        with archive.open(_CONFIG, most) as member:
+            check_json(iter(lambda: member.read(1 << 18), b""))
+        config = parse_json(archive.read(_CONFIG, most))
         archive.info(_WEIGHTS)
     except ValueError as error:
         raise ValueError(f"'{archive.path}' is not a file that Keras wrote as .keras: {error}") from None

@@ -3,7 +3,7 @@ import os
 import types
 
 from snug import _archives, _pickles
-from snug._files import JSON_BYTES, read_json
+from snug._files import JSON_BYTES, open_regular, read_json
 
 _FILES = {"mnist": ["mnist.npz"], "fashion_mnist": ["fashion-mnist"], "imdb": ["imdb.npz"], "reuters": ["reuters.npz"],
           "cifar10": ["cifar-10-batches-py-target/cifar-10-batches-py", "cifar-10-batches-py"],
@@ -51,7 +51,7 @@ def _idx(path, head, item):
 
     import numpy as np
     try:
-        with gzip.open(path) as f:
+        with open_regular(path) as packed, gzip.GzipFile(fileobj=packed) as f:
             start = f.read(head)
             count = int.from_bytes(start[4:8], "big")
             found = f.read(min(count, 1 << 20) * item + 1)      # no more is unpacked than the sets have
@@ -75,7 +75,7 @@ def _fashion_mnist():
 def _batch(path, key):
     """Pictures with their channels last, and labels."""
     import numpy as np
-    with open(path, "rb") as f:
+    with open_regular(path) as f:
         found = _pickles.load(f, "bytes", f"'{path}'")
     if not isinstance(found, dict) or not {b"data", key.encode()} <= set(found):
         raise ValueError(f"'{path}' holds no b'data' and b'{key}'; put the files of CIFAR's Python version there")

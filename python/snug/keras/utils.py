@@ -152,7 +152,16 @@ def _unpack(path, target):
             return archive.extractall(target, filter="data")
         for member in archive:
             _stays(member, path)
+            _made_plain(member)
         archive.extractall(target)
+
+
+def _made_plain(member):
+    """As that filter does it: the owner is who unpacks, who can read it all; nobody else writes, and nothing runs as another."""
+    import os
+    mode = member.mode & (0o755 if member.mode & 0o100 else 0o644)
+    member.mode = mode | 0o600 if member.isreg() or member.islnk() else 0o755
+    member.uid, member.gid, member.uname, member.gname = os.getuid(), os.getgid(), "", ""
 
 
 def _stays(member, path):

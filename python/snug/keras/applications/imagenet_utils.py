@@ -1,7 +1,7 @@
 """What the networks share: pixels into numbers, numbers into names, the last layers, where weights come from."""
-import json
 import os
 
+from snug._files import read_json
 from snug._lazy import tf
 from snug.keras import layers as L
 
@@ -35,8 +35,9 @@ def decode_predictions(preds, top=5):
                          f" Received array with shape: {preds.shape}")
     if not os.path.exists(path):
         raise FileNotFoundError(f"the names of ImageNet's classes are not in '{path}', and Snug downloads nothing")
-    with open(path) as file:
-        names = json.load(file)
+    names = read_json(path)
+    if any(not isinstance(names.get(str(i)), list) for i in range(1000)):
+        raise ValueError(f"'{path}' does not hold the names of ImageNet's 1,000 classes; put Keras' own file there")
     return [[tuple(names[str(i)]) + (float(row[i]),) for i in row.argsort()[-top:][::-1]] for row in preds]
 
 

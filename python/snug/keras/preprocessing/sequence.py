@@ -1,4 +1,5 @@
 """keras.preprocessing.sequence."""
+from snug import _arrays
 from snug.keras.utils import PyDataset, pad_sequences  # noqa: F401
 
 
@@ -8,6 +9,7 @@ class TimeseriesGenerator(PyDataset):
     def __init__(self, data, targets, length, sampling_rate=1, stride=1, start_index=0, end_index=None, shuffle=False, reverse=False,
                  batch_size=128, **kwargs):
         super().__init__(**kwargs)
+        data, targets = _arrays.of(data), _arrays.of(targets)
         if len(data) != len(targets):
             raise ValueError(f"Data and targets have to be of same length. Data length is {len(data)} while target length is {len(targets)}")
         self.data, self.targets, self.length, self.sampling_rate, self.stride = data, targets, length, sampling_rate, stride
@@ -42,7 +44,7 @@ def skipgrams(sequence, vocabulary_size, window_size=4, negative_samples=1.0, sh
               seed=None):
     """Pairs of words that stand near each other (label 1), and pairs with words that were drawn (label 0)."""
     import random
-    pairs = []
+    pairs, sequence, sampling_table = [], _arrays.of(sequence), _arrays.of(sampling_table)
     for i, word in enumerate(sequence):
         if not word or (sampling_table is not None and sampling_table[word] < random.random()):
             continue

@@ -3,6 +3,7 @@ import collections
 import json
 
 _SIGNS = '!"#$%&()*+,-./:;<=>?@[\\]^_`{|}~\t\n'
+_COUNTED = ("word_counts", "word_docs", "index_docs", "index_word", "word_index")
 
 
 def text_to_word_sequence(input_text, filters=_SIGNS, lower=True, split=" "):
@@ -106,7 +107,7 @@ class Tokenizer:
         return out
 
     def get_config(self):
-        counted = {key: json.dumps(getattr(self, key)) for key in ("word_counts", "word_docs", "index_docs", "index_word", "word_index")}
+        counted = {key: json.dumps(getattr(self, key)) for key in _COUNTED}
         return {"num_words": self.num_words, "filters": self.filters, "lower": self.lower, "split": self.split,
                 "char_level": self.char_level, "oov_token": self.oov_token, "document_count": self.document_count, **counted}
 
@@ -115,9 +116,14 @@ class Tokenizer:
 
 
 def tokenizer_from_json(json_string):
-    config = json.loads(json_string)["config"]
-    counted = {key: json.loads(config.pop(key)) for key in ("word_counts", "word_docs", "index_docs", "index_word", "word_index")}
-    made = Tokenizer(**config)
-    for key, value in counted.items():
-        setattr(made, key, {int(k): v for k, v in value.items()} if key.startswith("index") else value)
+    try:
+        config = dict(json.loads(json_string)["config"])
+        counted = {key: json.loads(config.pop(key)) for key in _COUNTED}
+        made = Tokenizer(**config)
+        for key, value in counted.items():
+            if any(type(v) is not (str if key == "index_word" else int) for v in value.values()):
+                raise ValueError(f"{key} has other values than it should")
+            setattr(made, key, {int(k): v for k, v in value.items()} if key.startswith("index") else value)
+    except (KeyError, AttributeError, TypeError, ValueError, RecursionError) as error:
+        raise ValueError(f"the text is not what a Tokenizer's to_json() gives: {type(error).__name__}: {str(error)[:200]}") from None
     return made
