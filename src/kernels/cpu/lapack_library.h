@@ -19,6 +19,14 @@ typedef void sn_lapack_rows_of_q(const int *m, const int *n, const int *k, void 
 typedef void sn_lapack_lstsq(const int *m, const int *n, const int *right, void *a, const int *line,
                              void *b, const int *b_line, void *s, const void *cut, int *rank,
                              void *work, const int *n_work, int *indices, int *state);
+typedef void sn_lapack_lu(const int *m, const int *n, void *a, const int *line, int *indices,
+                          int *state);
+typedef void sn_lapack_cholesky(const char *triangle, const int *n, void *a, const int *line,
+                                int *state, size_t);
+typedef void sn_lapack_triangle(const char *side, const char *triangle, const char *job,
+                                const char *diagonal, const int *m, const int *n, const void *scale,
+                                const void *a, const int *line, void *b, const int *b_line, size_t,
+                                size_t, size_t, size_t);
 
 /* [1] is for doubles. */
 typedef struct {
@@ -27,6 +35,9 @@ typedef struct {
     sn_lapack_lq *lq[2];               /* xGELQF */
     sn_lapack_rows_of_q *rows_of_q[2]; /* xORGLQ */
     sn_lapack_lstsq *lstsq[2];         /* xGELSD */
+    sn_lapack_lu *lu[2];               /* xGETRF */
+    sn_lapack_cholesky *cholesky[2];   /* xPOTRF */
+    sn_lapack_triangle *triangle[2];   /* BLAS' xTRSM */
     char version[24];
 } sn_lapack_library;
 
