@@ -46,8 +46,8 @@ static void find_all(void *file) {
         functions.lq[i] = (sn_lapack_lq *)found(file, kind, "gelqf_");
         functions.rows_of_q[i] = (sn_lapack_rows_of_q *)found(file, kind, "orglq_");
         functions.lstsq[i] = (sn_lapack_lstsq *)found(file, kind, "gelsd_");
-        functions.lu[i] = (sn_lapack_lu *)found(file, kind, "getrf_");
-        functions.cholesky[i] = (sn_lapack_cholesky *)found(file, kind, "potrf_");
+        functions.lu[i] = (sn_lapack_lu *)found(file, kind, "getrf2_");
+        functions.cholesky[i] = (sn_lapack_cholesky *)found(file, kind, "potrf2_");
         functions.triangle[i] = (sn_lapack_triangle *)found(file, kind, "trsm_");
     }
 }

@@ -46,10 +46,10 @@ static bool find_all(void *file, sn_lapack_library *l) {
         const struct {
             const char *name;
             void *function;
-        } wanted[] = {{"syevd_", &l->eigh[i]},     {"gesdd_", &l->svd[i]},
-                      {"gelqf_", &l->lq[i]},       {"orglq_", &l->rows_of_q[i]},
-                      {"gelsd_", &l->lstsq[i]},    {"getrf_", &l->lu[i]},
-                      {"potrf_", &l->cholesky[i]}, {"trsm_", &l->triangle[i]}};
+        } wanted[] = {{"syevd_", &l->eigh[i]},      {"gesdd_", &l->svd[i]},
+                      {"gelqf_", &l->lq[i]},        {"orglq_", &l->rows_of_q[i]},
+                      {"gelsd_", &l->lstsq[i]},     {"getrf2_", &l->lu[i]},
+                      {"potrf2_", &l->cholesky[i]}, {"trsm_", &l->triangle[i]}};
         for (size_t k = 0; k < sizeof wanted / sizeof *wanted; k++) {
             char name[16];
             snprintf(name, sizeof name, "%s%s", kinds[i], wanted[k].name);
@@ -126,9 +126,9 @@ const char *sn_lapack_version(void) {
 
 /* --- its code --------------------------------------------------------------------------------- */
 /* What is called where matrices are too large for one block. */
-static const char *const of_blocks[] = {"larfb_", "larft_", "latrd_", "labrd_", "gemm_",  "trmm_",
-                                        "trsm_",  "syr2k_", "lacpy_", "gemv_",  "trmv_",  "symv_",
-                                        "lasr_",  "lascl_", "getrf_", "potrf_", "laswp_", "syrk_"};
+static const char *const of_blocks[] = {"larfb_", "larft_", "latrd_", "labrd_", "gemm_",
+                                        "trmm_",  "trsm_",  "syr2k_", "lacpy_", "gemv_",
+                                        "trmv_",  "symv_",  "lasr_",  "lascl_"};
 
 static void bring(const char *name) {
     void *const at = dlsym(the.file, name), *symbol = NULL;
