@@ -46,6 +46,9 @@ static void find_all(void *file) {
         functions.lq[i] = (sn_lapack_lq *)found(file, kind, "gelqf_");
         functions.rows_of_q[i] = (sn_lapack_rows_of_q *)found(file, kind, "orglq_");
         functions.lstsq[i] = (sn_lapack_lstsq *)found(file, kind, "gelsd_");
+        functions.lu[i] = (sn_lapack_lu *)found(file, kind, "getrf2_");
+        functions.cholesky[i] = (sn_lapack_cholesky *)found(file, kind, "potrf2_");
+        functions.triangle[i] = (sn_lapack_triangle *)found(file, kind, "trsm_");
     }
 }
 
@@ -69,6 +72,9 @@ static void call(problem *p) {
     const int n = p->n, i = p->is_f64, three = 3;
     int state = 0, rank;
     const double cut = i ? 1e-12 : 0; /* the bytes of a float 0 are those of a double 0 */
+    const float one32 = 1;
+    const double one64 = 1;
+    const void *const unit = i ? (const void *)&one64 : &one32;
     if (p->kind == 0)
         functions.eigh[i]("V", "U", &n, p->a, &n, p->values, p->work, &p->n_work, p->indices,
                           &p->n_indices, &state, 1, 1);
@@ -82,6 +88,13 @@ static void call(problem *p) {
     if (p->kind == 3)
         functions.lstsq[i](&n, &n, &three, p->a, &n, p->b, &n, p->values, &cut, &rank, p->work,
                            &p->n_work, p->indices, &state);
+    if (p->kind == 4 || p->kind == 6)
+        functions.lu[i](&n, &n, p->a, &n, p->indices, &state);
+    if (p->kind == 5)
+        functions.cholesky[i]("U", &n, p->a, &n, &state, 1);
+    for (int k = 0; k < 2 && p->kind == 6; k++)
+        functions.triangle[i]("R", k ? "L" : "U", "N", k ? "U" : "N", &n, &n, unit, p->a, &n, p->b,
+                              &n, 1, 1, 1, 1);
     if (state != 0)
         printf("state %d\n", state);
 }
@@ -101,7 +114,8 @@ static void fill(problem *p, const double *numbers, size_t area) {
 }
 
 static void measure(int kind, int is_f64, int n) {
-    static const char *const names[] = {"eigh", "svd", "qr", "lstsq"};
+    static const char *const names[] = {"eigh", "svd", "qr", "lstsq", "lu", "cholesky", "solve"};
+    const bool asks = kind < 4;
     const size_t size = is_f64 ? 8 : 4, area = (size_t)n * (size_t)n, shift = is_f64 ? 8 : 20;
     static problem p;
     double best = 1e9, all = 0;
@@ -113,13 +127,15 @@ static void measure(int kind, int is_f64, int n) {
     double room[2] = {0};
     float single;
     p.a = p.b = p.c = p.values = p.work = (char *)room;
-    call(&p);
+    if (asks)
+        call(&p);
     memcpy(&single, room, sizeof single);
     p.n_work = (int)(is_f64 ? room[0] : (double)single) + 1;
     p.n_indices = p.indices[0] > 0 ? p.indices[0] : 8 * n;
     p.work = malloc((size_t)p.n_work * size);
     for (size_t k = 0; k < area; k++)
-        numbers[k] = (double)((k * 2654435761u) % 10007) / 10007 - 0.5;
+        numbers[k] = (double)((k * 2654435761u) % 10007) / 10007 - 0.5 +
+                     (kind == 5 && k % ((size_t)n + 1) == 0 ? n : 0); /* it has to be positive */
     for (; (all < 0.3 && times < 1000) || times < 2; times++) {
         p.a = block + (times % 2 ? shift : 0);
         p.b = p.a + area * size;
@@ -132,13 +148,13 @@ static void measure(int kind, int is_f64, int n) {
         const double took = seconds() - start;
         best = took < best ? took : best;
         all += took;
-        const unsigned long long bits =
-            bits_of(kind == 3 ? p.b : p.a, (size_t)(kind == 3 ? 3 : n) * (size_t)n * size,
-                    bits_of(p.values, (size_t)n * size, 14695981039346656037ull));
+        const unsigned long long bits = bits_of(
+            kind == 3 || kind == 6 ? p.b : p.a, (size_t)(kind == 3 ? 3 : n) * (size_t)n * size,
+            bits_of(p.values, asks ? (size_t)n * size : 0, 14695981039346656037ull));
         first = times == 0 ? bits : first;
         same = same && bits == first;
     }
-    printf("%-5s %s n %4d: %9.3f ms, work %8.1f KiB, bits %s\n", names[kind],
+    printf("%-8s %s n %4d: %9.3f ms, work %8.1f KiB, bits %s\n", names[kind],
            is_f64 ? "f64" : "f32", n, best * 1e3, (double)p.n_work * (double)size / 1024,
            same ? "same" : "OTHERS");
     free(p.work);
@@ -157,7 +173,7 @@ int main(int argc, char **argv) {
     show_process("loaded");
     for (int s = 0; s < 4 && sizes[s] <= largest; s++) {
         char when[16];
-        for (int kind = 0; kind < 4; kind++)
+        for (int kind = 0; kind < 7; kind++)
             for (int is_f64 = 0; is_f64 < 2; is_f64++)
                 measure(kind, is_f64, sizes[s]);
         snprintf(when, sizeof when, "n %d", sizes[s]);

@@ -14,6 +14,7 @@
  *     @prob       rows that add up to 1            @special    zeros, infinities, NaN, tiny, huge
  *     @inside     -0.9 to 0.9                      @above      1.2 to 3
  *     @between    0.1 or more from any half        @halves     multiples of 0.5
+ *     @dominant   square matrices whose diagonal, 2 to 3, outweighs what is beside it
  *
  * An opaque input is the code that maxpool or conv2d_pool makes for the attributes of the case. */
 #ifndef SN_TESTS_CASES_H

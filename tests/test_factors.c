@@ -1,5 +1,5 @@
-/* test_factors.c: eigh, svd, qr and lstsq: what their factors multiply to, matrices that LAPACK must
- * not see, bits, its code before and after large matrices, and processes that have none. */
+/* test_factors.c: eigh, svd, qr, lstsq, lu, cholesky and solve: what their factors multiply to,
+ * matrices that LAPACK must not see, bits, its code before and after large matrices, and processes that have none. */
 #include "support/kernel_call.h"
 #include "support/subject.h"
 
@@ -11,6 +11,7 @@
 
 #include <dlfcn.h>
 #include <float.h>
+#include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -76,9 +77,15 @@ static int64_t count(const snug_view *v) {
     return sn_type_span(&v->type, 0, v->type.rank - 2);
 }
 
+/* Of cholesky the matrices are positive definite. */
 static void open_call(sn_test_call *k, const char *op, const char *attrs, const char *types) {
     const sn_kernel_case c = {.op = op, .attrs = attrs, .types = types, .param = {1e-5}};
     sn_kernel_open(k, &c, 3);
+    const snug_view *a = &k->in[0];
+    const int64_t n = rows(a);
+    for (int64_t i = 0; i < sn_view_count(a) && strcmp(op, "cholesky") == 0; i++)
+        if (i / n % n == i % n)
+            sn_view_put(a, i, sn_view_get(a, i) + (double)n);
 }
 
 /* --- what they multiply to --------------------------------------------------------------------- */
@@ -167,6 +174,194 @@ static void test_qr_has_the_signs_of_householder(void **state) {
     sn_kernel_close(&k);
 }
 
+/* Whole rows change places: [order[i]] of a is row i of l u, and no factor is larger than 1. */
+static void expect_elimination(const sn_test_call *k, int64_t m) {
+    const snug_view *a = &k->in[0], *f = &k->out[0], *order = &k->out[1];
+    const int64_t n = rows(a);
+    double sign = sn_view_get(&k->out[2], m);
+    for (int64_t i = 0; i < n; i++) {
+        const int64_t row = (int64_t)sn_view_get(order, m * n + i);
+        assert_true(row >= 0 && row < n);
+        for (int64_t j = 0; j < n; j++) {
+            double sum = -at(a, m, row, j) + (i <= j ? at(f, m, i, j) : 0);
+            for (int64_t l = 0; l < i && l <= j; l++)
+                sum += at(f, m, i, l) * at(f, m, l, j);
+            assert_true(fabs(sum) < 30 * (double)(n + 1) * epsilon(a));
+            assert_true(j >= i || fabs(at(f, m, i, j)) <= 1);
+        }
+        sign *= at(f, m, i, i) < 0 ? -1 : 1;
+        for (int64_t l = 0; l < i; l++) /* a pair in the wrong order turns the sign */
+            sign *= sn_view_get(order, m * n + l) > (double)row ? -1 : 1;
+    }
+    assert_true(sign == 1);
+}
+
+static void test_lu_takes_matrices_apart(void **state) {
+    (void)state;
+    static const char *const types[] = {"f64[5,2,2]", "f64[7,4,4]", "f32[40,40]", "f64[150,150]",
+                                        "f32[3,1,1]"};
+    for (int c = 0; c < 5; c++) {
+        sn_test_call k;
+        open_call(&k, "lu", "", types[c]);
+        sn_kernel_call(&k, k.family->run, 2, false);
+        for (int64_t m = 0; m < count(&k.in[0]); m++)
+            expect_elimination(&k, m);
+        sn_kernel_close(&k);
+    }
+}
+
+/* l l^T is what the lower triangle says; above its diagonal l is 0. */
+static void test_cholesky_takes_positive_matrices_apart(void **state) {
+    (void)state;
+    static const char *const types[] = {"f64[7,4,4]", "f32[40,40]", "f64[150,150]", "f32[3,1,1]"};
+    for (int c = 0; c < 4; c++) {
+        sn_test_call k;
+        open_call(&k, "cholesky", "", types[c]);
+        sn_kernel_call(&k, k.family->run, 2, false);
+        const snug_view *a = &k.in[0], *f = &k.out[0];
+        for (int64_t m = 0; m < count(a); m++)
+            for (int64_t i = 0; i < rows(a); i++)
+                for (int64_t j = 0; j < rows(a); j++) {
+                    double sum = -at(a, m, i, j);
+                    for (int64_t l = 0; l <= j; l++)
+                        sum += at(f, m, i, l) * at(f, m, j, l);
+                    assert_true(j > i ? at(f, m, i, j) == 0
+                                      : fabs(sum) <
+                                            30 * (double)rows(a) * epsilon(a) * at(a, m, i, i));
+                }
+        sn_kernel_close(&k);
+    }
+}
+
+/* Its neighbours have their factors. */
+static void test_cholesky_of_no_positive_matrix_is_nan(void **state) {
+    (void)state;
+    const double last[] = {0, -1};
+    for (int c = 0; c < 2; c++) {
+        sn_test_call k, good;
+        open_call(&k, "cholesky", "", "f64[3,4,4]");
+        open_call(&good, "cholesky", "", "f64[3,4,4]");
+        for (int64_t i = 0; i < 4; i++)
+            sn_view_put(&k.in[0], 16 + 12 + i, i == 3 ? last[c] : 0);
+        sn_kernel_call(&k, k.family->run, 1, false);
+        sn_kernel_call(&good, k.family->run, 1, false);
+        for (int64_t i = 0; i < 48; i++)
+            if (i / 16 == 1)
+                assert_true(isnan(sn_view_get(&k.out[0], i)));
+            else
+                assert_true(sn_view_get(&k.out[0], i) == sn_view_get(&good.out[0], i));
+        sn_kernel_close(&k);
+        sn_kernel_close(&good);
+    }
+}
+
+/* --- equations --------------------------------------------------------------------------------- */
+/* Element (i, j) of what solve reads of matrix m; only a triangle, or of the transposed. */
+static double read_at(const sn_test_call *k, int64_t m, int64_t i, int64_t j) {
+    const sn_attrs_solve *s = &k->d.attrs.solve;
+    const int64_t row = s->adjoint ? j : i, column = s->adjoint ? i : j;
+    if ((s->lower && column > row) || (s->upper && column < row))
+        return 0;
+    return s->unit && i == j ? 1 : at(&k->in[0], m, row, column);
+}
+
+/* A triangle has a strong diagonal, and what is not read is no number. */
+static void prepare_triangles(const sn_test_call *k) {
+    const sn_attrs_solve *s = &k->d.attrs.solve;
+    const snug_view *a = &k->in[0];
+    const int64_t n = rows(a);
+    for (int64_t e = 0; e < sn_view_count(a) && (s->lower || s->upper); e++) {
+        const int64_t i = e / n % n, j = e % n;
+        const bool hidden = s->lower ? j > i : j < i;
+        const double value = sn_view_get(a, e);
+        sn_view_put(a, e, hidden || (s->unit && i == j) ? NAN : i == j ? 2 + value : value / 40);
+    }
+}
+
+static void expect_solution(const sn_test_call *k, int64_t m) {
+    const snug_view *b = &k->in[1], *x = &k->out[0];
+    for (int64_t i = 0; i < rows(b); i++)
+        for (int64_t j = 0; j < columns(b); j++) {
+            double sum = -at(b, m, i, j), size = 1;
+            for (int64_t l = 0; l < rows(b); l++) {
+                sum += read_at(k, m, i, l) * at(x, m, l, j);
+                size += fabs(at(x, m, l, j));
+            }
+            if (!(fabs(sum) < 30 * size * epsilon(b)))
+                fail_msg("[%lld,%lld]: off by %g", (long long)i, (long long)j, sum);
+        }
+    if (k->d.n_out > 1)
+        assert_true(sn_view_get(&k->out[1], m) == 1);
+}
+
+static void test_solve_solves(void **state) {
+    (void)state;
+    static const char *const attrs[] = {"",
+                                        "adjoint=1",
+                                        "lower=1",
+                                        "upper=1",
+                                        "lower=1 adjoint=1",
+                                        "upper=1 adjoint=1",
+                                        "lower=1 unit=1",
+                                        "upper=1 adjoint=1 unit=1"},
+                             *const types[] = {"f64[5,2,2] f64[5,2,3]", "f64[7,4,4] f64[7,4,1]",
+                                               "f32[40,40] f32[40,50]", "f64[150,150] f64[150,2]",
+                                               "f32[3,1,1] f32[3,1,2]", "f64[3,3] f64[3,0]"};
+    for (int c = 0; c < 8 * 6; c++) {
+        sn_test_call k;
+        open_call(&k, "solve", attrs[c / 6], types[c % 6]);
+        prepare_triangles(&k);
+        sn_kernel_call(&k, k.family->run, 2, false);
+        assert_int_equal(k.d.n_out, c / 6 < 2 ? 2 : 1);
+        for (int64_t m = 0; m < count(&k.in[0]); m++)
+            expect_solution(&k, m);
+        sn_kernel_close(&k);
+    }
+}
+
+/* [1 2; 2 4]: lu has its factors, with a pivot and a sign of 0; solve has nothing. */
+static void test_singular_matrices_are_told(void **state) {
+    (void)state;
+    static const double a[] = {1, 2, 2, 4};
+    sn_test_call lu, x;
+    open_call(&lu, "lu", "", "f64[2,2]");
+    open_call(&x, "solve", "", "f64[2,2] f64[2,1]");
+    for (int i = 0; i < 4; i++) {
+        sn_view_put(&lu.in[0], i, a[i]);
+        sn_view_put(&x.in[0], i, a[i]);
+    }
+    sn_kernel_call(&lu, lu.family->run, 1, false);
+    sn_kernel_call(&x, x.family->run, 1, false);
+    static const double factors[] = {2, 4, 0.5, 0};
+    for (int i = 0; i < 4; i++)
+        assert_true(sn_view_get(&lu.out[0], i) == factors[i]);
+    assert_true(sn_view_get(&lu.out[1], 0) == 1 && sn_view_get(&lu.out[1], 1) == 0);
+    assert_true(sn_view_get(&lu.out[2], 0) == 0);
+    assert_true(isnan(sn_view_get(&x.out[0], 0)) && isnan(sn_view_get(&x.out[0], 1)));
+    assert_true(isnan(sn_view_get(&x.out[1], 0)));
+    sn_kernel_close(&lu);
+    sn_kernel_close(&x);
+}
+
+/* What is no number in a right side stays in its column; there still is a solution. */
+static void test_right_sides_are_apart(void **state) {
+    (void)state;
+    sn_test_call k, good;
+    open_call(&k, "solve", "", "f64[5,5] f64[5,3]");
+    open_call(&good, "solve", "", "f64[5,5] f64[5,3]");
+    sn_view_put(&k.in[1], 7, NAN);
+    sn_kernel_call(&k, k.family->run, 1, false);
+    sn_kernel_call(&good, k.family->run, 1, false);
+    for (int64_t i = 0; i < 15; i++)
+        if (i % 3 == 1)
+            assert_true(isnan(sn_view_get(&k.out[0], i)));
+        else
+            assert_true(sn_view_get(&k.out[0], i) == sn_view_get(&good.out[0], i));
+    assert_true(sn_view_get(&k.out[1], 0) == 1);
+    sn_kernel_close(&k);
+    sn_kernel_close(&good);
+}
+
 /* --- least squares ----------------------------------------------------------------------------- */
 /* The rest of the right side is at right angles to the columns of a. */
 static void test_lstsq_leaves_the_least(void **state) {
@@ -239,7 +434,11 @@ static const struct {
            {"qr", "whole=1", "f32[3,50,30]"},
            {"qr", "", "f32[3,30,50]"},
            {"lstsq", "", "f64[3,50,30] f64[3,50,2]"},
-           {"lstsq", "", "f32[3,30,50] f32[3,30,2]"}};
+           {"lstsq", "", "f32[3,30,50] f32[3,30,2]"},
+           {"lu", "", "f64[3,40,40]"},
+           {"cholesky", "", "f32[3,40,40]"},
+           {"solve", "", "f64[3,40,40] f64[3,40,9]"},
+           {"solve", "adjoint=1", "f32[3,40,40] f32[3,40,2]"}};
 enum { N_ALL = sizeof all / sizeof *all };
 
 /* Outputs of a matrix with something in it that is no number are NaN; its neighbours are as before.
@@ -251,16 +450,18 @@ static void test_what_is_not_finite_stays_apart(void **state) {
         sn_test_call k, good;
         open_call(&k, all[c / 3].op, all[c / 3].attrs, all[c / 3].types);
         open_call(&good, all[c / 3].op, all[c / 3].attrs, all[c / 3].types);
-        const snug_view *in = &k.in[k.d.n_in - 1];
+        const snug_view *in = &k.in[k.d.op == SN_OP_lstsq ? 1 : 0];
         const int64_t area = sn_view_count(in) / 3;
         sn_view_put(in, 2 * area - 1, bad[c % 3]); /* the last element of the second */
         sn_kernel_call(&k, k.family->run, 2, false);
         sn_kernel_call(&good, k.family->run, 2, false);
         for (int o = 0; o < k.d.n_out; o++) {
             const int64_t n = sn_view_count(&k.out[o]) / 3;
+            const bool real = sn_dtype_is_float(k.out[o].type.dtype);
             for (int64_t i = 0; i < 3 * n; i++)
                 if (i / n == 1)
-                    assert_true(isnan(sn_view_get(&k.out[o], i)));
+                    assert_true(real ? isnan(sn_view_get(&k.out[o], i))
+                                     : sn_view_get(&k.out[o], i) == (double)(i % n));
                 else
                     assert_true(sn_view_get(&k.out[o], i) == sn_view_get(&good.out[o], i));
         }
@@ -297,7 +498,7 @@ static void test_extreme_numbers_are_ordinary(void **state) {
         for (int64_t i = 0; i < sn_view_count(&k.in[0]); i++)
             sn_view_put(&k.in[0], i, sn_view_get(&k.in[0], i) * scale);
         sn_kernel_call(&k, k.family->run, 2, false);
-        if (strcmp(all[c / 2].op, "lstsq") != 0)
+        if (k.d.n_in == 1) /* else a solution may be beyond all numbers */
             for (int o = 0; o < k.d.n_out; o++)
                 for (int64_t i = 0; i < sn_view_count(&k.out[o]); i++)
                     assert_true(isfinite(sn_view_get(&k.out[o], i)));
@@ -313,6 +514,13 @@ static void test_matrices_beyond_lapack_are_refused(void **state) {
         .kind = SN_LAPACK_EIGH, .is_f64 = true, .rows = 50000, .columns = 50000};
     assert_int_equal(sn_lapack_describe(&p, &need, &err), SNUG_E_UNSUPPORTED);
     expect_text(err.text, "50000 x 50000");
+    const sn_lapack_problem wide = {
+        .kind = SN_LAPACK_SOLVE, .rows = 3, .columns = 3, .right = (int64_t)INT_MAX + 1};
+    assert_int_equal(sn_lapack_describe(&wide, &need, &err), SNUG_E_UNSUPPORTED);
+    expect_text(err.text, "2147483648 right sides");
+    const sn_lapack_problem most = {
+        .kind = SN_LAPACK_SOLVE, .rows = 6000, .columns = 6000, .right = 6000};
+    expect_ok(sn_lapack_describe(&most, &need, &err), &err);
 }
 
 /* --- bits --------------------------------------------------------------------------------------- */
@@ -400,6 +608,13 @@ static void bring_code_through_faults(void) {
     assert_true(n_failed > 3);
 }
 
+/* Less than the 64 KiB that a fault brings; a sanitizer's own code comes, too. */
+#ifdef SN_REDZONES
+enum { MOST_GROWN = 256 << 10 };
+#else
+enum { MOST_GROWN = 48 << 10 };
+#endif
+
 static void test_large_matrices_bring_no_code(void **state) {
     (void)state;
     static const char *const large[][3] = {{"eigh", "", "f64[150,150]"},
@@ -407,9 +622,14 @@ static void test_large_matrices_bring_no_code(void **state) {
                                            {"svd", "vectors=1 whole=1", "f64[150,170]"},
                                            {"qr", "", "f64[170,150]"},
                                            {"lstsq", "", "f64[170,150] f64[170,40]"},
-                                           {"lstsq", "", "f64[150,300] f64[150,40]"}};
+                                           {"lstsq", "", "f64[150,300] f64[150,40]"},
+                                           {"lu", "", "f64[150,150]"},
+                                           {"cholesky", "", "f64[150,150]"},
+                                           {"solve", "", "f64[150,150] f64[150,40]"},
+                                           {"solve", "adjoint=1", "f64[150,150] f64[150,40]"}};
+    enum { N_LARGE = sizeof large / sizeof *large };
     sn_process before, after;
-    for (int c = 0; c < 6; c++) { /* asked for by being described */
+    for (int c = 0; c < N_LARGE; c++) { /* asked for by being described */
         sn_test_call k;
         open_call(&k, large[c][0], large[c][1], large[c][2]);
         sn_kernel_close(&k);
@@ -418,7 +638,7 @@ static void test_large_matrices_bring_no_code(void **state) {
     bring_code_through_faults();
     sn_cpu_settle_code();
     sn_process_read(&sn_io_system, &before);
-    for (int c = 0; c < 6; c++) {
+    for (int c = 0; c < N_LARGE; c++) {
         sn_test_call k;
         open_call(&k, large[c][0], large[c][1], large[c][2]);
         sn_kernel_call(&k, k.family->run, 1, false);
@@ -426,7 +646,7 @@ static void test_large_matrices_bring_no_code(void **state) {
     }
     sn_process_read(&sn_io_system, &after);
     const int64_t grown = (int64_t)after.file_bytes - (int64_t)before.file_bytes;
-    if (grown > 256 << 10)
+    if (grown > MOST_GROWN)
         fail_msg("%lld bytes of code came while matrices were taken apart", (long long)grown);
 }
 
@@ -488,6 +708,12 @@ int main(void) {
         cmocka_unit_test(test_svd_takes_matrices_apart),
         cmocka_unit_test(test_qr_takes_matrices_apart),
         cmocka_unit_test(test_qr_has_the_signs_of_householder),
+        cmocka_unit_test(test_lu_takes_matrices_apart),
+        cmocka_unit_test(test_cholesky_takes_positive_matrices_apart),
+        cmocka_unit_test(test_cholesky_of_no_positive_matrix_is_nan),
+        cmocka_unit_test(test_solve_solves),
+        cmocka_unit_test(test_singular_matrices_are_told),
+        cmocka_unit_test(test_right_sides_are_apart),
         cmocka_unit_test(test_lstsq_leaves_the_least),
         cmocka_unit_test(test_lstsq_of_a_singular_matrix_is_the_shortest),
         cmocka_unit_test(test_the_cut_says_what_is_zero),

@@ -1,15 +1,10 @@
-/* functions_solve.c: linear equations, inverses, determinants and Cholesky factors of small
- * matrices [..., n, n] as compositions of rows: elimination with row exchange, one column after the
- * other. Gradients come from the rows. Meant for matrices of up to a hundred rows: each column is a
- * few nodes that touch the whole matrix. Eigenvalues, singular values, orthogonal factors and least
- * squares have rows of their own. */
+/* functions_solve.c: linear equations, inverses, determinants and factors of matrices along the
+ * last two axes, over the rows that LAPACK works for. */
 #include <float.h>
 #include <math.h>
 #include <string.h>
 
 #include "function/function_call.h"
-
-#define MAX_ROWS 128
 
 /* --- small parts ------------------------------------------------------------------------------ */
 /* The matrices of argument 0; false after refusing. */
@@ -19,114 +14,34 @@ static bool square_input(sn_fn_call *c, sn_value *x, snug_type *t) {
     const int r = t->rank;
     if (!sn_fn_failed(c) && (r < 2 || t->dims[r - 1] != t->dims[r - 2]))
         sn_fn_refuse(c, SNUG_E_INVALID, "it needs square matrices");
-    if (!sn_fn_failed(c) && t->dims[r - 1] > MAX_ROWS)
-        sn_fn_refuse(c, SNUG_E_UNSUPPORTED, "matrices of %lld rows; up to %d are possible",
-                     (long long)t->dims[r - 1], MAX_ROWS);
     return !sn_fn_failed(c);
-}
-
-/* Column k of matrices, as [..., rows, 1]; row k as [..., 1, columns]. */
-static sn_value column(sn_fn_call *c, sn_value m, int64_t k) {
-    return sn_build_part(c->b, m, -1, k, 1);
-}
-static sn_value row_of(sn_fn_call *c, sn_value m, int64_t k) {
-    return sn_build_part(c->b, m, -2, k, 1);
-}
-
-/* The unit vector k of length n, as a column. */
-static sn_value unit(sn_fn_call *c, snug_dtype dtype, int64_t n, int64_t k) {
-    const sn_one_hot spec = {.depth = n, .dtype = dtype, .axis = -1, .on = 1};
-    const sn_value at = sn_build_scalar(c->b, SNUG_I32, (double)k);
-    return sn_build_expand_dims(c->b, sn_build_one_hot(c->b, at, &spec), -1);
 }
 
 static sn_value identity_like(sn_fn_call *c, const snug_type *t) {
     return sn_build_band(c->b, sn_build_fill(c->b, t, 1), 0, 0);
 }
 
-/* --- elimination ------------------------------------------------------------------------------ */
-typedef struct {
-    sn_value m; /* the matrix, and behind it the right sides: in the end the unit and the answer */
-    int64_t n;  /* rows */
-    sn_value sign;    /* of the row exchanges, [..., 1, 1] */
-    sn_value log;     /* the sum of the logarithms of the pivots' magnitudes; or SN_NO_VALUE */
-    sn_value product; /* of the pivots; or SN_NO_VALUE */
-} elimination;
-
-static sn_value times(sn_fn_call *c, sn_value product, sn_value factor) {
-    return sn_value_ok(product) ? sn_build_mul(c->b, product, factor) : factor;
+/* --- equations -------------------------------------------------------------------------------- */
+/* The answer, and an error where `one`, a number for each matrix, is not 1. */
+static sn_value checked(sn_fn_call *c, sn_value answer, sn_value one) {
+    const sn_value each = sn_build_expand_dims(c->b, sn_build_expand_dims(c->b, one, -1), -1),
+                   fine = sn_build_check_finite(c->b, sn_build_stop_gradient(c->b, each));
+    return sn_build_mul(c->b, answer, fine);
 }
 
-/* Brings column k to the unit vector: its largest entry from row k on becomes the pivot. */
-static void eliminate(sn_fn_call *c, elimination *e, int64_t k) {
-    const snug_type t = sn_fn_type(c, e->m);
-    const int r = t.rank;
-    if (sn_fn_failed(c))
-        return;
-    const sn_value below =
-        sn_build_part(c->b, sn_build_abs(c->b, column(c, e->m, k)), r - 2, k, e->n - k);
-    const sn_value found = sn_build_argmax(c->b, below, r - 2, SNUG_I32); /* [..., 1] */
-    const sn_value p = sn_fn_affine(c, found, 1, (double)k);
-    const sn_one_hot spec = {.depth = e->n, .dtype = t.dtype, .axis = -1, .on = 1};
-    const sn_value hot = sn_build_swapaxes(c->b, sn_build_one_hot(c->b, p, &spec), -2, -1);
-    const sn_value here = unit(c, t.dtype, e->n, k), old = row_of(c, e->m, k);
-    const sn_value chosen =
-        sn_build_sum(c->b, sn_build_mul(c->b, hot, e->m), 1u << (r - 2), true); /* [..., 1, m] */
-    const sn_value apart = sn_build_sub(c->b, old, chosen);
-    const sn_value swapped =
-        sn_build_add(c->b, e->m, sn_build_mul(c->b, sn_build_sub(c->b, hot, here), apart));
-    const sn_value pivot = column(c, chosen, k); /* [..., 1, 1] */
-    const sn_value line = sn_build_div(c->b, chosen, pivot);
-    const sn_value by = sn_build_sub(c->b, column(c, swapped, k), here);
-    e->m = sn_build_sub(c->b, swapped, sn_build_mul(c->b, by, line));
-    const sn_value same = sn_build_equal(c->b, found, sn_fn_like(c, found, 0));
-    const sn_value turn = sn_build_affine(c->b, sn_build_cast(c->b, same, t.dtype), 2, -1);
-    e->sign =
-        times(c, e->sign,
-              sn_build_mul(c->b, sn_build_expand_dims(c->b, turn, -1), sn_build_sign(c->b, pivot)));
-    e->product = times(c, e->product, sn_build_abs(c->b, pivot));
-    const sn_value size = sn_build_log(c->b, sn_build_abs(c->b, pivot));
-    e->log = sn_value_ok(e->log) ? sn_build_add(c->b, e->log, size) : size;
-}
-
-static elimination eliminated(sn_fn_call *c, sn_value m, int64_t n) {
-    elimination e = {m, n, SN_NO_VALUE, SN_NO_VALUE, SN_NO_VALUE};
-    for (int64_t k = 0; k < n && !sn_fn_failed(c); k++)
-        eliminate(c, &e, k);
-    return e;
-}
-
-/* The same, and an error where a pivot was zero: then its logarithm, or their sum, is infinite (or
- * none at all, of a pivot that had to be positive). */
-static sn_value checked(sn_fn_call *c, sn_value answer, sn_value log) {
-    if (!sn_value_ok(log))
-        return answer;
-    const sn_value finite = sn_build_check_finite(c->b, sn_build_stop_gradient(c->b, log));
-    return sn_build_mul(c->b, answer, sn_build_affine(c->b, finite, 0, 1));
-}
-
-/* The x of a x = b; checks: there is one. */
-static sn_value solution(sn_fn_call *c, sn_value a, sn_value b, bool checks) {
-    snug_type ta = sn_fn_type(c, a), tb = sn_fn_type(c, b);
-    const int r = ta.rank;
-    if (!sn_fn_failed(c) && (tb.rank != r || tb.dims[r - 2] != ta.dims[r - 2]))
-        sn_fn_refuse(c, SNUG_E_SHAPE, "the right side does not have the rows of the matrix");
-    if (sn_fn_failed(c))
-        return SN_NO_VALUE;
-    const sn_value both[2] = {a, b};
-    const elimination e = eliminated(c, sn_build_concat(c->b, both, 2, -1), ta.dims[r - 1]);
-    const sn_value answer = sn_build_part(c->b, e.m, -1, ta.dims[r - 1], tb.dims[r - 1]);
-    return checks ? checked(c, answer, e.log) : answer;
+/* The x of a x = b, or of its adjoint; there has to be one. */
+static sn_value solution(sn_fn_call *c, sn_value a, sn_value b) {
+    const sn_attrs_solve how = {.adjoint = sn_fn_flag(c, "adjoint")};
+    sn_value one;
+    const sn_value x = sn_build_solve(c->b, &how, a, b, &one);
+    return checked(c, x, one);
 }
 
 void sn_fn_inverse(sn_fn_call *c) {
     sn_value x;
     snug_type t;
-    if (!square_input(c, &x, &t))
-        return;
-    if (sn_fn_flag(c, "adjoint"))
-        x = sn_build_swapaxes(c->b, x, -2, -1);
-    c->out[0] = solution(c, x, identity_like(c, &t), true);
+    if (square_input(c, &x, &t))
+        c->out[0] = solution(c, x, identity_like(c, &t));
 }
 
 /* A right side that is a vector is a column. */
@@ -135,12 +50,9 @@ void sn_fn_solve(sn_fn_call *c) {
     snug_type t;
     if (!square_input(c, &x, &t))
         return;
-    sn_value y = sn_fn_value_as(c, 1, t.dtype);
+    const sn_value y = sn_fn_value_as(c, 1, t.dtype);
     const bool vector = sn_fn_type(c, y).rank == t.rank - 1;
-    if (sn_fn_flag(c, "adjoint"))
-        x = sn_build_swapaxes(c->b, x, -2, -1);
-    y = vector ? sn_build_expand_dims(c->b, y, -1) : y;
-    const sn_value z = solution(c, x, y, true);
+    const sn_value z = solution(c, x, vector ? sn_build_expand_dims(c->b, y, -1) : y);
     c->out[0] = vector ? sn_build_squeeze(c->b, z, -1) : z;
 }
 
@@ -150,35 +62,52 @@ void sn_fn_triangular_solve(sn_fn_call *c) {
     if (!square_input(c, &x, &t))
         return;
     const bool lower = sn_fn_flag(c, "lower");
-    const sn_value y = sn_fn_value_as(c, 1, t.dtype);
-    x = sn_build_band(c->b, x, lower ? INT32_MIN : 0, lower ? 0 : INT32_MAX);
-    if (sn_fn_flag(c, "adjoint"))
-        x = sn_build_swapaxes(c->b, x, -2, -1);
-    c->out[0] = solution(c, x, y, false);
+    const sn_attrs_solve how = {
+        .lower = lower, .upper = !lower, .adjoint = sn_fn_flag(c, "adjoint")};
+    c->out[0] = sn_build_solve(c->b, &how, x, sn_fn_value_as(c, 1, t.dtype), NULL);
 }
 
-/* [..., 1, 1] without the two. */
-static sn_value number_each(sn_fn_call *c, sn_value v) {
-    return sn_build_squeeze(c->b, sn_build_squeeze(c->b, v, -1), -1);
+/* --- factors of elimination ------------------------------------------------------------------- */
+typedef struct {
+    sn_value both;  /* the lower one without its diagonal of ones */
+    sn_value order; /* which row of the matrix each row of theirs is */
+    sn_value sign;  /* of the determinant */
+    snug_type t;
+} elimination;
+
+static bool eliminated(sn_fn_call *c, elimination *e) {
+    sn_value x, out[SN_MAX_OUT];
+    if (!square_input(c, &x, &e->t))
+        return false;
+    sn_build_all(c->b, SN_OP_lu, NULL, &x, 1, out);
+    e->both = out[0];
+    e->order = out[1];
+    e->sign = out[2];
+    return !sn_fn_failed(c);
+}
+
+/* The magnitudes of the pivots, whose product is the determinant's. */
+static sn_value pivots(sn_fn_call *c, const elimination *e) {
+    const sn_value diagonal = sn_build_band(c->b, e->both, 0, 0);
+    return sn_build_abs(c->b, sn_build_sum(c->b, diagonal, 1u << (e->t.rank - 1), false));
 }
 
 void sn_fn_determinant(sn_fn_call *c) {
-    sn_value x;
-    snug_type t;
-    if (!square_input(c, &x, &t))
+    elimination e;
+    if (!eliminated(c, &e))
         return;
-    const elimination e = eliminated(c, x, t.dims[t.rank - 1]);
-    c->out[0] = number_each(c, sn_build_mul(c->b, e.sign, e.product));
+    const uint32_t last = 1u << (e.t.rank - 2);
+    c->out[0] =
+        sn_build_mul(c->b, e.sign, sn_build_reduce(c->b, SN_OP_prod, pivots(c, &e), last, false));
 }
 
 void sn_fn_slogdet(sn_fn_call *c) {
-    sn_value x;
-    snug_type t;
-    if (!square_input(c, &x, &t))
+    elimination e;
+    if (!eliminated(c, &e))
         return;
-    const elimination e = eliminated(c, x, t.dims[t.rank - 1]);
-    c->out[0] = number_each(c, e.sign);
-    c->out[1] = number_each(c, e.log);
+    const uint32_t last = 1u << (e.t.rank - 2);
+    c->out[0] = e.sign;
+    c->out[1] = sn_build_sum(c->b, sn_build_log(c->b, pivots(c, &e)), last, false);
     c->n_out = 2;
 }
 
@@ -188,88 +117,36 @@ void sn_fn_logdet(sn_fn_call *c) {
     c->n_out = 1;
 }
 
-/* --- factors of elimination ------------------------------------------------------------------- */
-/* A column (axis -2) or row (axis -1) that is 1 from place k on, n - k - behind of them, else 0. */
-static sn_value ones_from(sn_fn_call *c, const snug_type *t, int axis, int64_t k, int64_t behind) {
-    const int64_t n = t->dims[t->rank - 1], some = n - k;
-    const int64_t before[2] = {axis == -2 ? k : 0, axis == -1 ? k : 0},
-                  after[2] = {0, axis == -1 ? behind : 0};
-    const snug_type ones = {t->dtype, 2, {axis == -2 ? some : 1, axis == -1 ? some : 1}};
-    return sn_build_pad(c->b, sn_build_fill(c->b, &ones, 1), before, after, 0);
-}
-
-/* Column k of m [..., n, n + 1] below its diagonal: the factors by which the pivot's row was taken
- * off the others. The last column moves with the rows: which row each was. */
-static sn_value factored(sn_fn_call *c, sn_value m, const snug_type *t, int64_t k) {
-    sn_builder *const b = c->b;
-    const int64_t n = t->dims[t->rank - 1];
-    const int r = t->rank;
-    const sn_value size = sn_build_abs(b, column(c, m, k)),
-                   found = sn_build_argmax(b, sn_build_part(b, size, r - 2, k, n - k), r - 2,
-                                           SNUG_I32); /* [..., 1] */
-    const sn_one_hot spec = {.depth = n, .dtype = t->dtype, .axis = -1, .on = 1};
-    const sn_value hot = sn_build_swapaxes(
-        b, sn_build_one_hot(b, sn_fn_affine(c, found, 1, (double)k), &spec), -2, -1);
-    const sn_value old = row_of(c, m, k),
-                   chosen = sn_build_sum(b, sn_build_mul(b, hot, m), 1u << (r - 2), true);
-    const sn_value apart = sn_build_sub(b, old, chosen),
-                   moves = sn_build_sub(b, hot, unit(c, t->dtype, n, k));
-    m = sn_build_add(b, m, sn_build_mul(b, moves, apart));
-    const sn_value below = sn_build_mul(b, column(c, m, k), ones_from(c, t, -2, k + 1, 0));
-    const sn_value by = sn_build_div(b, below, column(c, chosen, k));
-    const sn_value right = sn_build_mul(b, chosen, ones_from(c, t, -1, k + 1, 1));
-    const sn_value here = sn_build_swapaxes(b, unit(c, t->dtype, n + 1, k), -2, -1);
-    m = sn_build_sub(b, m, sn_build_mul(b, by, right));
-    return sn_build_sub(b, m, sn_build_mul(b, sn_build_sub(b, below, by), here));
-}
-
-/* Both factors in one matrix, the lower one without its diagonal of ones; and which row of the
- * given matrix each row of theirs is. */
+/* A pivot of zero: there are no factors. */
 void sn_fn_lu(sn_fn_call *c) {
-    sn_value x;
-    snug_type t;
-    if (!square_input(c, &x, &t))
+    elimination e;
+    if (!eliminated(c, &e))
         return;
-    const int64_t n = t.dims[t.rank - 1];
-    snug_type tall = t;
-    tall.dims[t.rank - 1] = 1;
-    const sn_value places =
-        sn_build_scan(c->b, SN_OP_cumsum, sn_build_fill(c->b, &tall, 1), t.rank - 2, true, false);
-    const sn_value both[2] = {x, places};
-    sn_value m = sn_build_concat(c->b, both, 2, -1);
-    for (int64_t k = 0; k + 1 < n && !sn_fn_failed(c); k++)
-        m = factored(c, m, &t, k);
-    m = sn_build_check_finite(c->b, m); /* a pivot of zero: there are no factors */
-    const sn_value last = n ? column(c, row_of(c, m, n - 1), n - 1) : SN_NO_VALUE;
-    c->out[0] = checked(c, sn_build_part(c->b, m, -1, 0, n),
-                        n ? sn_build_log(c->b, sn_build_abs(c->b, last)) : SN_NO_VALUE);
-    c->out[1] = sn_build_cast(c->b, sn_build_squeeze(c->b, sn_build_part(c->b, m, -1, n, 1), -1),
-                              sn_fn_dtype(c, "output_idx_type", SNUG_I32));
+    c->out[0] = checked(c, e.both, sn_build_reciprocal(c->b, sn_build_abs(c->b, e.sign)));
+    c->out[1] = sn_build_cast(c->b, e.order, sn_fn_dtype(c, "output_idx_type", SNUG_I32));
     c->n_out = 2;
 }
 
 /* The factors of argument 0, and the matrix that orders rows as argument 1 says. */
 typedef struct {
-    sn_value lower, upper, order;
+    sn_value both, order;
     snug_type t;
 } factors;
 
 static bool factors_of(sn_fn_call *c, factors *f) {
-    sn_value both;
-    if (!square_input(c, &both, &f->t))
+    if (!square_input(c, &f->both, &f->t))
         return false;
     const sn_one_hot spec = {
         .depth = f->t.dims[f->t.rank - 1], .dtype = f->t.dtype, .axis = -1, .on = 1};
     f->order = sn_build_one_hot(c->b, sn_fn_value(c, 1), &spec);
-    f->lower =
-        sn_build_add(c->b, sn_build_band(c->b, both, INT32_MIN, -1), identity_like(c, &f->t));
-    f->upper = sn_build_band(c->b, both, 0, INT32_MAX);
     return !sn_fn_failed(c);
 }
 
 static sn_value solved(sn_fn_call *c, const factors *f, sn_value rhs) {
-    const sn_value y = sn_build_matmul_t(c->b, f->order, rhs, false, false);
-    return solution(c, f->upper, solution(c, f->lower, y, false), false);
+    const sn_attrs_solve lower = {.lower = 1, .unit = 1}, upper = {.upper = 1};
+    const sn_value ordered = sn_build_matmul_t(c->b, f->order, rhs, false, false);
+    const sn_value y = sn_build_solve(c->b, &lower, f->both, ordered, NULL);
+    return sn_build_solve(c->b, &upper, f->both, y, NULL);
 }
 
 void sn_fn_lu_solve(sn_fn_call *c) {
@@ -286,58 +163,36 @@ void sn_fn_lu_inverse(sn_fn_call *c) {
 
 void sn_fn_lu_reconstruct(sn_fn_call *c) {
     factors f;
-    if (factors_of(c, &f))
-        c->out[0] = sn_build_matmul_t(
-            c->b, f.order, sn_build_matmul_t(c->b, f.lower, f.upper, false, false), true, false);
+    if (!factors_of(c, &f))
+        return;
+    const sn_value below = sn_build_band(c->b, f.both, INT32_MIN, -1),
+                   lower = sn_build_add(c->b, below, identity_like(c, &f.t)),
+                   upper = sn_build_band(c->b, f.both, 0, INT32_MAX);
+    c->out[0] = sn_build_matmul_t(c->b, f.order,
+                                  sn_build_matmul_t(c->b, lower, upper, false, false), true, false);
 }
 
 /* --- Cholesky --------------------------------------------------------------------------------- */
-/* Column k of the factor is that of what is left, over the root of its pivot; then the product of
- * the column with itself is taken off. A matrix that is not positive is refused, as TensorFlow
- * does. */
+/* A matrix that is not positive is refused, as TensorFlow does. */
 void sn_fn_cholesky(sn_fn_call *c) {
-    sn_value x, columns[MAX_ROWS];
-    snug_type t;
-    if (!square_input(c, &x, &t))
-        return;
-    const int64_t n = t.dims[t.rank - 1];
-    c->out[0] = x;
-    if (n == 0)
-        return;
-    /* Both triangles count alike, also in the gradient. */
-    x = sn_build_affine(c->b, sn_build_add(c->b, x, sn_build_swapaxes(c->b, x, -2, -1)), 0.5, 0);
-    sn_value log = SN_NO_VALUE; /* of the pivots: finite where all of them are positive */
-    for (int64_t k = 0; k < n && !sn_fn_failed(c); k++) {
-        const sn_value pivot = row_of(c, column(c, x, k), k);
-        const sn_value one = sn_build_log(c->b, pivot);
-        log = k ? sn_build_add(c->b, log, one) : one;
-        const sn_value whole = sn_build_div(c->b, column(c, x, k), sn_build_sqrt(c->b, pivot));
-        columns[k] = whole;
-        x = sn_build_sub(c->b, x,
-                         sn_build_mul(c->b, whole, sn_build_swapaxes(c->b, whole, -2, -1)));
-    }
-    sn_value factor = SN_NO_VALUE;
-    for (int64_t k = 0; k < n && !sn_fn_failed(c); k += SN_MAX_IN - 1) {
-        sn_value some[SN_MAX_IN];
-        int m = 0;
-        if (k)
-            some[m++] = factor;
-        for (int64_t i = k; i < n && i < k + SN_MAX_IN - 1; i++)
-            some[m++] = columns[i];
-        factor = sn_build_concat(c->b, some, m, -1);
-    }
-    c->out[0] = checked(c, sn_build_band(c->b, factor, INT32_MIN, 0), log);
-}
-
-/* --- with factors ----------------------------------------------------------------------------- */
-void sn_fn_cholesky_solve(sn_fn_call *c) {
     sn_value x;
     snug_type t;
     if (!square_input(c, &x, &t))
         return;
-    const sn_value lower = sn_build_band(c->b, x, INT32_MIN, 0),
-                   y = solution(c, lower, sn_fn_value_as(c, 1, t.dtype), false);
-    c->out[0] = solution(c, sn_build_swapaxes(c->b, lower, -2, -1), y, false);
+    /* Both triangles count alike, also in the gradient. */
+    x = sn_build_affine(c->b, sn_build_add(c->b, x, sn_build_swapaxes(c->b, x, -2, -1)), 0.5, 0);
+    c->out[0] = sn_build_check_finite(c->b, sn_build(c->b, SN_OP_cholesky, NULL, &x, 1));
+}
+
+void sn_fn_cholesky_solve(sn_fn_call *c) {
+    sn_attrs_solve how = {.lower = 1};
+    sn_value x;
+    snug_type t;
+    if (!square_input(c, &x, &t))
+        return;
+    const sn_value y = sn_build_solve(c->b, &how, x, sn_fn_value_as(c, 1, t.dtype), NULL);
+    how.adjoint = 1;
+    c->out[0] = sn_build_solve(c->b, &how, x, y, NULL);
 }
 
 /* --- least squares ---------------------------------------------------------------------------- */

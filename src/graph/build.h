@@ -165,5 +165,8 @@ sn_value sn_build_band(sn_builder *b, sn_value x, int64_t low, int64_t high);
 /* The shortest of those x that bring |a x - rhs| lowest; singular values of a up to this part of
  * the largest count as zero. */
 sn_value sn_build_lstsq(sn_builder *b, sn_value a, sn_value rhs, double cut);
+/* The x of a x = rhs; one, if not NULL: of whole matrices, 1 or NaN where there is no x. */
+sn_value sn_build_solve(sn_builder *b, const sn_attrs_solve *how, sn_value a, sn_value rhs,
+                        sn_value *one);
 
 #endif

@@ -321,3 +321,16 @@ sn_value sn_build_lstsq(sn_builder *b, sn_value m, sn_value rhs, double cut) {
     a.lstsq.cut = (int64_t)sn_build_param(b, "", cut).i;
     return sn_build(b, SN_OP_lstsq, &a, in, 2);
 }
+
+sn_value sn_build_solve(sn_builder *b, const sn_attrs_solve *how, sn_value m, sn_value rhs,
+                        sn_value *one) {
+    sn_attrs a;
+    sn_value outs[SN_MAX_OUT];
+    const sn_value in[2] = {m, rhs};
+    sn_attrs_default(SN_OP_solve, &a);
+    a.solve = *how;
+    sn_build_all(b, SN_OP_solve, &a, in, 2, outs);
+    if (one)
+        *one = outs[1];
+    return outs[0];
+}

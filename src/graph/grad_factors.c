@@ -50,9 +50,16 @@ static sn_value diagonal(const sn_grad_call *c, sn_value w, sn_value square) {
     return sn_build_mul(c->b, unit_like(c, square), sn_build_expand_dims(c->b, w, -1));
 }
 
+/* The lower triangle alone was read: it gets what the upper would. */
+static sn_value in_lower(const sn_grad_call *c, sn_value da) {
+    sn_builder *const b = c->b;
+    const sn_value both = sn_build_add(b, da, turned(b, da));
+    return sn_build_sub(b, sn_build_band(b, both, INT32_MIN, 0),
+                        sn_build_mul(b, unit_like(c, da), da));
+}
+
 /* --- eigh: A = V diag(w) V^T ------------------------------------------------------------------ */
-/* V (diag(dw) + F * (V^T dV)) V^T with F[i][j] = 1 / (w[j] - w[i]) beside the diagonal. The lower
- * triangle alone was read: it gets what the upper would. */
+/* V (diag(dw) + F * (V^T dV)) V^T with F[i][j] = 1 / (w[j] - w[i]) beside the diagonal. */
 SN_GRAD_RULE(eigh) {
     sn_builder *const b = c->b;
     const sn_value w = c->out[0], v = c->out[1];
@@ -61,10 +68,7 @@ SN_GRAD_RULE(eigh) {
         inner = added(b, inner, sn_build_mul(b, gaps(c, w, v), first_turned(b, v, c->dout[1])));
     if (!sn_value_ok(inner))
         return;
-    const sn_value da = times(b, v, second_turned(b, inner, v));
-    const sn_value both = sn_build_add(b, da, turned(b, da));
-    c->din[0] =
-        sn_build_sub(b, sn_build_band(b, both, INT32_MIN, 0), sn_build_mul(b, unit_like(c, v), da));
+    c->din[0] = in_lower(c, times(b, v, second_turned(b, inner, v)));
 }
 
 /* --- svd: A = U diag(s) V^T ------------------------------------------------------------------- */
@@ -230,4 +234,58 @@ SN_GRAD_RULE(qr) {
         pull_square(c, sn_build_part(b, r, -1, 0, m), dq, sn_build_part(b, dr, -1, 0, m)),
         times(b, q, others)};
     c->din[0] = sn_build_concat(b, both, 2, -1);
+}
+
+/* --- solve: A X = B, or A^T X = B ------------------------------------------------------------- */
+/* dB = A^-T dX, dA = -dB X^T; of A^T dB = A^-1 dX, dA = -X dB^T. What was not read gets nothing. */
+SN_GRAD_RULE(solve) {
+    sn_builder *const b = c->b;
+    const sn_attrs_solve how = c->node->attrs.solve;
+    sn_attrs_solve other = how;
+    other.adjoint = !how.adjoint;
+    if (!sn_value_ok(c->dout[0]))
+        return;
+    const sn_value x = c->out[0], db = sn_build_solve(b, &other, c->in[0], c->dout[0], NULL);
+    c->din[1] = db;
+    if (!c->wants[0])
+        return;
+    const sn_value da =
+        sn_build_neg(b, how.adjoint ? second_turned(b, x, db) : second_turned(b, db, x));
+    const int64_t beside = how.unit ? 1 : 0;
+    c->din[0] = how.lower   ? sn_build_band(b, da, INT32_MIN, -beside)
+                : how.upper ? sn_build_band(b, da, beside, INT32_MAX)
+                            : da;
+}
+
+/* --- cholesky: A = L L^T ---------------------------------------------------------------------- */
+/* L^-T P L^-1, where P is the lower triangle of L^T dL with half its diagonal. */
+SN_GRAD_RULE(cholesky) {
+    sn_builder *const b = c->b;
+    const sn_value l = c->out[0];
+    const sn_attrs_solve how = {.lower = 1, .adjoint = 1};
+    const sn_value product = first_turned(b, l, c->dout[0]);
+    const sn_value half = sn_build_affine(b, sn_build_band(b, product, 0, 0), 0.5, 0);
+    const sn_value p = sn_build_add(b, sn_build_band(b, product, INT32_MIN, -1), half);
+    const sn_value left = turned(b, sn_build_solve(b, &how, l, p, NULL));
+    c->din[0] = in_lower(c, sn_build_solve(b, &how, l, left, NULL));
+}
+
+/* --- lu: A = P^T L U -------------------------------------------------------------------------- */
+/* P^T L^-T (the lower triangle of L^T dL, below its diagonal, and the upper of dU U^T) U^-T */
+SN_GRAD_RULE(lu) {
+    sn_builder *const b = c->b;
+    const sn_value both = c->out[0], d = c->dout[0];
+    const sn_attrs_solve by_lower = {.lower = 1, .adjoint = 1, .unit = 1}, by_upper = {.upper = 1};
+    const snug_type t = sn_rule_type(c, both);
+    const sn_one_hot rows = {.depth = t.dims[t.rank - 1], .dtype = t.dtype, .axis = -1, .on = 1};
+    if (!sn_value_ok(d))
+        return;
+    const sn_value lower =
+                       sn_build_add(b, sn_build_band(b, both, INT32_MIN, -1), unit_like(c, both)),
+                   upper = sn_build_band(b, both, 0, INT32_MAX);
+    const sn_value below = sn_build_band(b, first_turned(b, lower, d), INT32_MIN, -1),
+                   above = sn_build_band(b, second_turned(b, d, upper), 0, INT32_MAX);
+    const sn_value left = sn_build_solve(b, &by_lower, both, sn_build_add(b, below, above), NULL);
+    const sn_value right = sn_build_solve(b, &by_upper, both, turned(b, left), NULL);
+    c->din[0] = first_turned(b, sn_build_one_hot(b, c->out[1], &rows), turned(b, right));
 }

@@ -84,6 +84,13 @@ double sn_flops_factors(const sn_opdesc *d) {
     return all(t) * (double)(m < n ? m : n);
 }
 
+/* A triangle meets each right side; of whole matrices there are factors first. */
+double sn_flops_solve(const sn_opdesc *d) {
+    const double sides = all(&d->in[1]) * (double)d->in[1].dims[d->in[1].rank - 2];
+    return d->attrs.solve.lower || d->attrs.solve.upper ? sides / 2
+                                                        : sides + sn_flops_factors(d) / 3;
+}
+
 /* What moves part of a value looks at that part alone. */
 double sn_flops_moved(const sn_opdesc *d) {
     return all(&d->out[0]);

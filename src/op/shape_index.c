@@ -122,17 +122,9 @@ void sn_axes_scatter_nd(const sn_opdesc *d, sn_ways *ways) {
 void sn_axes_matrices(const sn_opdesc *d, sn_ways *ways) {
     for (int k = 0; k < d->in[0].rank - 2; k++) {
         sn_way *way = sn_way_add(ways, d->in[0].dims[k]);
-        sn_carry(&way->in[0], k);
+        for (int i = 0; i < d->n_in; i++)
+            sn_carry(&way->in[i], k);
         for (int i = 0; i < d->n_out; i++)
             sn_carry(&way->out[i], k);
-    }
-}
-
-void sn_axes_solved(const sn_opdesc *d, sn_ways *ways) {
-    for (int k = 0; k < d->in[0].rank - 2; k++) {
-        sn_way *way = sn_way_add(ways, d->in[0].dims[k]);
-        sn_carry(&way->in[0], k);
-        sn_carry(&way->in[1], k);
-        sn_carry(&way->out[0], k);
     }
 }

@@ -425,12 +425,26 @@ static int64_t shorter_of(const snug_type *t) {
     return rows_of(t) < columns_of(t) ? rows_of(t) : columns_of(t);
 }
 
+static snug_status want_square(const sn_opdesc *d, snug_error *err) {
+    const snug_type *t = &d->in[0];
+    SNUG_TRY(want_matrices(d, err));
+    if (rows_of(t) >= 0 && columns_of(t) >= 0 && rows_of(t) != columns_of(t))
+        return sn_fail(err, SNUG_E_SHAPE, "%s: %s is not a square matrix", sn_ops[d->op].name,
+                       sn_type_text(t).s);
+    return SNUG_OK;
+}
+
+/* A number for each matrix. */
+static snug_type number_each(const snug_type *t) {
+    snug_type each = *t;
+    each.rank -= 2;
+    return each;
+}
+
 /* Values [..., n] and vectors as columns [..., n, n]. */
 snug_status sn_shape_eigh(sn_opdesc *d, snug_error *err) {
     const snug_type t = d->in[0];
-    SNUG_TRY(want_matrices(d, err));
-    if (rows_of(&t) >= 0 && columns_of(&t) >= 0 && rows_of(&t) != columns_of(&t))
-        return sn_fail(err, SNUG_E_SHAPE, "eigh: %s is not a square matrix", sn_type_text(&t).s);
+    SNUG_TRY(want_square(d, err));
     d->n_out = 2;
     d->out[0] = sn_type_rows(&t);
     d->out[1] = t;
@@ -465,16 +479,60 @@ snug_status sn_shape_qr(sn_opdesc *d, snug_error *err) {
     return SNUG_OK;
 }
 
-/* [..., m, n] and [..., m, k] give [..., n, k]. */
-snug_status sn_shape_lstsq(sn_opdesc *d, snug_error *err) {
+static snug_status want_right_sides(const sn_opdesc *d, snug_error *err) {
     const snug_type *a = &d->in[0], *b = &d->in[1];
-    SNUG_TRY(want_matrices(d, err));
     bool fits = a->dtype == b->dtype && a->rank == b->rank;
     for (int k = 0; k < a->rank - 1 && fits; k++)
         fits = a->dims[k] < 0 || b->dims[k] < 0 || a->dims[k] == b->dims[k];
     if (!fits)
         return sn_fail(err, SNUG_E_SHAPE,
-                       "lstsq: the right sides %s do not have the rows of the matrices %s",
-                       sn_type_text(b).s, sn_type_text(a).s);
-    return sn_one_output(d, matrices_like(a, columns_of(a), columns_of(b)));
+                       "%s: the right sides %s do not have the rows of the matrices %s",
+                       sn_ops[d->op].name, sn_type_text(b).s, sn_type_text(a).s);
+    return SNUG_OK;
+}
+
+/* [..., m, n] and [..., m, k] give [..., n, k]. */
+snug_status sn_shape_lstsq(sn_opdesc *d, snug_error *err) {
+    const snug_type a = d->in[0], b = d->in[1];
+    SNUG_TRY(want_matrices(d, err));
+    SNUG_TRY(want_right_sides(d, err));
+    return sn_one_output(d, matrices_like(&a, columns_of(&a), columns_of(&b)));
+}
+
+/* Both factors [..., n, n], places of rows [..., n], and the sign of each determinant. */
+snug_status sn_shape_lu(sn_opdesc *d, snug_error *err) {
+    const snug_type t = d->in[0];
+    SNUG_TRY(want_square(d, err));
+    d->n_out = 3;
+    d->out[0] = t;
+    d->out[1] = sn_type_rows(&t);
+    d->out[1].dtype = SNUG_I32;
+    d->out[2] = number_each(&t);
+    return SNUG_OK;
+}
+
+snug_status sn_shape_cholesky(sn_opdesc *d, snug_error *err) {
+    SNUG_TRY(want_square(d, err));
+    return sn_one_output(d, d->in[0]);
+}
+
+/* [..., n, n] and [..., n, k] give [..., n, k]; of whole matrices also whether there is one. */
+snug_status sn_shape_solve(sn_opdesc *d, snug_error *err) {
+    const sn_attrs_solve *s = &d->attrs.solve;
+    const snug_type a = d->in[0], b = d->in[1];
+    SNUG_TRY(want_square(d, err));
+    SNUG_TRY(want_right_sides(d, err));
+    SNUG_TRY(sn_want_flag(d, "lower", s->lower, err));
+    SNUG_TRY(sn_want_flag(d, "upper", s->upper, err));
+    SNUG_TRY(sn_want_flag(d, "adjoint", s->adjoint, err));
+    SNUG_TRY(sn_want_flag(d, "unit", s->unit, err));
+    if ((s->lower && s->upper) || (s->unit && !s->lower && !s->upper))
+        return sn_fail(err, SNUG_E_INVALID,
+                       "solve: lower=%d upper=%d unit=%d; a matrix has one triangle or none, and "
+                       "only a triangle may have a diagonal of ones",
+                       (int)s->lower, (int)s->upper, (int)s->unit);
+    d->n_out = s->lower || s->upper ? 1 : 2;
+    d->out[0] = b;
+    d->out[1] = number_each(&a);
+    return SNUG_OK;
 }

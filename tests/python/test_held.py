@@ -95,9 +95,11 @@ class Doors(test_asks.Held):
         """LAPACK's code comes with the first plan that wants it, and is in the budget that a refusal names; NumPy has brought it, or nobody."""
         bare = "import tensorflow as tf\na = tf.random.normal((200, 200), seed=1)\n"
         few = "[tf.add_n([tf.reduce_sum(tf.cast(f(tf.cast(a[:9, :9], t))[0], 'float32')) for t in ('float32', 'float64') for f in ("
-        every = few + "tf.linalg.eigh, tf.linalg.svd, tf.linalg.qr, lambda x: tf.linalg.lstsq(x, x))])]"
+        every = few + "tf.linalg.eigh, tf.linalg.svd, tf.linalg.qr, lambda x: tf.linalg.lstsq(x, x), tf.linalg.inv, " \
+                      "tf.linalg.lu, lambda x: tf.linalg.cholesky(x + 99 * tf.eye(9, dtype=t)))])]"
         for head, one in ((HEAD, "tf.linalg.eigh(a)"), (HEAD, "tf.linalg.svd(a, full_matrices=True)"), (bare, "tf.linalg.qr(a)"),
-                          (bare, "tf.linalg.lstsq(a, a[:, :3])"), (bare, "tf.linalg.svd(tf.cast(a, 'float64'))"), (bare, every)):
+                          (bare, "tf.linalg.lstsq(a, a[:, :3])"), (bare, "tf.linalg.svd(tf.cast(a, 'float64'))"), (bare, "tf.linalg.inv(a)"),
+                          (HEAD, "tf.linalg.cholesky(a + 999 * tf.eye(200))"), (bare, every)):
             a = "a = tf.constant(rng.random((200, 200), dtype='f4'))\n" if head is HEAD else ""
             text = f"{head}{a}for k in range(3):\n    print(float(tf.reduce_sum({one}[0])))\n"
             floor = self.floor(text)

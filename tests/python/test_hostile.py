@@ -342,6 +342,32 @@ class Matrices(unittest.TestCase):
         np.testing.assert_allclose(tf.linalg.cholesky(tf.constant([[4., 2.], [2., 5.]])), [[2, 0], [1, 2]])
 
 
+    def test_matrices_without_an_inverse_are_refused(self):
+        for n in (2, 3, 200):
+            none = np.eye(n)
+            none[-1] = none[0]
+            for function in (tf.linalg.inv, lambda m: tf.linalg.solve(m, m), lambda m: tf.linalg.lu(m)[0]):
+                for one in (none, none.astype("f4"), np.zeros((n, n)), np.full((n, n), np.nan), np.stack([np.eye(n), none])):
+                    with self.assertRaises(tf.errors.InvalidArgumentError):
+                        function(tf.constant(one)).numpy()
+            self.assertEqual(float(tf.linalg.det(none)), 0)
+            self.assertEqual([float(v) for v in tf.linalg.slogdet(none)], [0, -np.inf])
+
+    def test_matrices_have_any_size(self):
+        a = np.random.default_rng(3).normal(size=(300, 300))
+        positive = a @ a.T + np.eye(300)
+        inverse = np.linalg.inv(a)
+        with tf.GradientTape(persistent=True) as tape:
+            x = tf.constant(a)
+            tape.watch(x)
+            found, log = tf.linalg.inv(x), tf.linalg.slogdet(x)[1]
+        np.testing.assert_allclose(found, inverse, atol=1e-9)
+        np.testing.assert_allclose(tape.gradient(found, x), -np.outer(inverse.sum(0), inverse.sum(1)), atol=1e-7)
+        np.testing.assert_allclose(tape.gradient(log, x), inverse.T, atol=1e-9)
+        np.testing.assert_allclose(tf.linalg.slogdet(a), np.linalg.slogdet(a))
+        np.testing.assert_allclose(tf.linalg.cholesky(positive), np.linalg.cholesky(positive), atol=1e-9)
+
+
 class Divisors(unittest.TestCase):
     def test_whole_numbers_are_not_divided_by_a_zero_that_a_run_makes(self):
         for divide in (lambda x, y: x // y, tf.math.floormod, tf.truncatediv):

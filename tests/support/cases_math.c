@@ -116,3 +116,26 @@ SET(lstsq, {"cut=0.0001", "f[3,3] f[3,2]"}, {"cut=0.0001", "f[2,5,3] f[2,5,1]"},
     {"cut=0.0001", "f[101,11,9] f[101,11,3]", VALUES}, {"cut=0.0001", "f[67,61] f[67,5]", VALUES},
     {"cut=0.0001", "f[33,61] f[33,5]", VALUES}, {"cut=0.0001", "f[7,4,3]@special f[7,4,2]", VALUES},
     {"cut=0.0001", "f[7,4,3] f[7,4,2]@special", VALUES})
+SET_BUT(lu, 1u << 2, {"", "f[2,2]"}, {"", "f[3,3]"}, {"", "f[2,4,4]"}, {"", "f[3,1,3,3]@dominant"},
+        {"", "f[0,3,3]"}, {"", "f[2,0,0]"}, {"", "f[1,1]"}, {"", "f[33,33]", VALUES},
+        {"", "f[67,135,1,1]", VALUES}, {"", "f[101,3,3]@ties", VALUES},
+        {"", "f[7,3,3]@special", VALUES}, {"", "f[3,97,97]", VALUES})
+SET(cholesky, {"", "f[2,2]@dominant"}, {"", "f[3,3]@dominant"}, {"", "f[2,4,4]@dominant"},
+    {"", "f[3,1,3,3]@dominant"}, {"", "f[0,3,3]"}, {"", "f[2,0,0]"}, {"", "f[1,1]@pos"},
+    {"", "f[33,33]@dominant", VALUES}, {"", "f[67,135,1,1]", VALUES},
+    {"", "f[101,3,3]@dominant", VALUES}, {"", "f[7,3,3]@special", VALUES},
+    {"", "f[3,97,97]@dominant", VALUES})
+#define TRIANGLES(more)                                                                            \
+    CASE("lower=1" more, "f[2,3,3]@dominant f[2,3,2]"),                                            \
+        CASE("upper=1" more, "f[3,3]@dominant f[3,1]"), {                                          \
+        "lower=1" more, "f[97,97]@dominant f[97,5]", VALUES                                        \
+    }
+SET_BUT(solve, 1u << 1, {"", "f[2,2] f[2,1]"}, {"adjoint=1", "f[3,3]@dominant f[3,2]"},
+        {"", "f[2,4,4]@dominant f[2,4,3]"}, {"", "f[3,1,3,3]@dominant f[3,1,3,2]"},
+        {"", "f[0,3,3] f[0,3,2]"}, {"", "f[2,0,0] f[2,0,3]"}, {"", "f[3,3] f[3,0]"},
+        {"", "f[1,1]@pos f[1,1]"}, TRIANGLES(""), TRIANGLES(" adjoint=1"), TRIANGLES(" unit=1"),
+        TRIANGLES(" adjoint=1 unit=1"), {"", "f[33,33] f[33,40]", VALUES},
+        {"adjoint=1", "f[33,33] f[33,2]", VALUES}, {"", "f[67,135,1,1] f[67,135,1,1]", VALUES},
+        {"", "f[101,3,3]@ties f[101,3,2]", VALUES}, {"", "f[7,3,3]@special f[7,3,2]", VALUES},
+        {"", "f[7,3,3] f[7,3,2]@special", VALUES}, {"upper=1", "f[7,3,3]@special f[7,3,2]", VALUES},
+        {"", "f[3,97,97] f[3,97,2]", VALUES})

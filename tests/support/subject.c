@@ -248,6 +248,16 @@ static void fill_above(const filling *f) {
     sn_view_random(f->view, f->key, 1.2, 3);
 }
 
+static void fill_dominant(const filling *f) {
+    const snug_type *t = &f->view->type;
+    const int64_t n = t->dims[t->rank - 1];
+    stream r = {.key = f->key};
+    for (int64_t i = 0; i < sn_view_count(f->view); i++) {
+        const double u = next_uniform(&r);
+        sn_view_put(f->view, i, i / n % n == i % n ? 2 + u : (2 * u - 1) / (double)n);
+    }
+}
+
 /* Steps of rounding are at wholes and halves. */
 static void fill_between(const filling *f) {
     stream r = {.key = f->key};
@@ -286,7 +296,7 @@ static const domain domains[] = {
     {"ties", fill_ties},       {"wide", fill_wide},
     {"special", fill_special}, {"inside", fill_inside},
     {"above", fill_above},     {"between", fill_between},
-    {"halves", fill_halves},
+    {"halves", fill_halves},   {"dominant", fill_dominant},
 };
 enum { N_DOMAINS = sizeof domains / sizeof domains[0] };
 

@@ -1,6 +1,6 @@
-/* factors.c: the families eigh, svd, qr and lstsq: matrices along the last two axes, each by LAPACK
- * (lapack.h). A matrix is the work of one thread: its bits do not depend on how many there are.
- * There is no other code for them: the reference is the same. */
+/* factors.c: the families of factors and equations: matrices along the last two axes, each by
+ * LAPACK (lapack.h). A matrix is the work of one thread: its bits do not depend on how many there
+ * are. There is no other code for them: the reference is the same. */
 #include "kernels/cpu/lapack.h"
 #include "kernels/cpu/loops.h"
 
@@ -14,6 +14,12 @@ typedef struct {
     int64_t n, n_shares;
 } matrices;
 
+static const sn_lapack_kind kinds[SN_N_OPS] = {
+    [SN_OP_eigh] = SN_LAPACK_EIGH,  [SN_OP_svd] = SN_LAPACK_SVD,
+    [SN_OP_qr] = SN_LAPACK_QR,      [SN_OP_lstsq] = SN_LAPACK_LSTSQ,
+    [SN_OP_lu] = SN_LAPACK_LU,      [SN_OP_cholesky] = SN_LAPACK_CHOLESKY,
+    [SN_OP_solve] = SN_LAPACK_SOLVE};
+
 /* The matrix is the first operand's; b is the second's type, where there is one. */
 static snug_status problem_of(sn_op op, const sn_attrs *attrs, const snug_type *a,
                               const snug_type *b, sn_lapack_problem *p, snug_error *err) {
@@ -22,17 +28,20 @@ static snug_status problem_of(sn_op op, const sn_attrs *attrs, const snug_type *
     *p = (sn_lapack_problem){.is_f64 = a->dtype == SNUG_F64,
                              .rows = a->dims[a->rank - 2],
                              .columns = a->dims[a->rank - 1]};
+    p->kind = kinds[op];
     if (op == SN_OP_svd) {
-        p->kind = SN_LAPACK_SVD;
         p->vectors = attrs->svd.vectors != 0;
         p->whole = attrs->svd.whole != 0;
     } else if (op == SN_OP_qr) {
-        p->kind = SN_LAPACK_QR;
         p->whole = attrs->qr.whole != 0;
-    } else if (op == SN_OP_lstsq) {
-        p->kind = SN_LAPACK_LSTSQ;
-        p->right = b->dims[b->rank - 1];
+    } else if (op == SN_OP_solve) {
+        p->lower = attrs->solve.lower != 0;
+        p->upper = attrs->solve.upper != 0;
+        p->adjoint = attrs->solve.adjoint != 0;
+        p->unit = attrs->solve.unit != 0;
     }
+    if (op == SN_OP_lstsq || op == SN_OP_solve)
+        p->right = b->dims[b->rank - 1];
     return SNUG_OK;
 }
 
@@ -56,21 +65,19 @@ static snug_status describe(const sn_opdesc *d, int n_threads, sn_variant *out, 
     return SNUG_OK;
 }
 
-static size_t matrix_bytes(const snug_view *v, int axes) {
-    return (size_t)sn_type_span(&v->type, v->type.rank - axes, v->type.rank) *
-           snug_dtype_bytes(v->type.dtype);
+/* What is one matrix' of an operand. */
+static void *part_of(const matrices *m, const snug_view *v, int64_t i) {
+    const size_t bytes = (size_t)sn_type_count(&v->type) * snug_dtype_bytes(v->type.dtype);
+    return (char *)v->data + (size_t)i * (bytes / (size_t)m->n);
 }
 
 static void solve(const matrices *m, int64_t i, void *workspace) {
     const sn_call *c = m->c;
-    const bool values = c->op == SN_OP_eigh || c->op == SN_OP_svd; /* a line of numbers first */
-    sn_lapack_operands o = {.cut = c->op == SN_OP_lstsq ? c->param[0].real : 0};
-    o.a = (const char *)c->in[0].data + (size_t)i * matrix_bytes(&c->in[0], 2);
-    if (c->n_in > 1)
-        o.b = (const char *)c->in[1].data + (size_t)i * matrix_bytes(&c->in[1], 2);
+    sn_lapack_operands o = {.a = part_of(m, &c->in[0], i),
+                            .b = c->n_in > 1 ? part_of(m, &c->in[1], i) : NULL,
+                            .cut = c->op == SN_OP_lstsq ? c->param[0].real : 0};
     for (int k = 0; k < c->n_out; k++)
-        o.out[k] =
-            (char *)c->out[k].data + (size_t)i * matrix_bytes(&c->out[k], values && k == 0 ? 1 : 2);
+        o.out[k] = part_of(m, &c->out[k], i);
     sn_lapack_solve(&m->problem, &m->need, &o, workspace);
 }
 
@@ -100,3 +107,6 @@ SN_CPU_FAMILY(eigh, .reference = run, .run = run, .describe = describe)
 SN_CPU_FAMILY(svd, .reference = run, .run = run, .describe = describe)
 SN_CPU_FAMILY(qr, .reference = run, .run = run, .describe = describe)
 SN_CPU_FAMILY(lstsq, .reference = run, .run = run, .describe = describe)
+SN_CPU_FAMILY(lu, .reference = run, .run = run, .describe = describe)
+SN_CPU_FAMILY(cholesky, .reference = run, .run = run, .describe = describe)
+SN_CPU_FAMILY(solve, .reference = run, .run = run, .describe = describe)

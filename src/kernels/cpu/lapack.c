@@ -69,13 +69,21 @@ static bool is_finite(const sn_lapack_problem *p, const void *m, int64_t n) {
 }
 
 /* --- operands ------------------------------------------------------------------------------- */
-/* Elements of output k. */
+static bool is_triangle(const sn_lapack_problem *p) {
+    return p->lower || p->upper;
+}
+
+/* Elements of output k that are of the matrix' type. */
 static int64_t count_out(const sn_lapack_problem *p, int k) {
     const int64_t m = p->rows, n = p->columns, s = shorter(p);
     if (p->kind == SN_LAPACK_EIGH)
         return k == 0 ? n : k == 1 ? n * n : 0;
     if (p->kind == SN_LAPACK_LSTSQ)
         return k == 0 ? n * p->right : 0;
+    if (p->kind == SN_LAPACK_SOLVE)
+        return k == 0 ? n * p->right : k == 1 && !is_triangle(p) ? 1 : 0;
+    if (p->kind == SN_LAPACK_LU || p->kind == SN_LAPACK_CHOLESKY)
+        return k == 0 ? n * n : k == 2 && p->kind == SN_LAPACK_LU ? 1 : 0;
     if (p->kind == SN_LAPACK_QR)
         return k == 0 ? m * (p->whole ? m : s) : k == 1 ? (p->whole ? m : s) * n : 0;
     if (k > 0 && !p->vectors)
@@ -93,8 +101,12 @@ static void unit(const sn_lapack_problem *p, void *to, int64_t n) {
         put(p, to, i * n + i, 1);
 }
 
-/* Of a matrix without elements: square factors are units, x is 0. */
+/* Of a matrix without elements: square factors are units, x is 0, its determinant is 1. */
 static void solve_nothing(const sn_lapack_problem *p, const sn_lapack_operands *o) {
+    if (p->kind == SN_LAPACK_LU)
+        put(p, o->out[2], 0, 1);
+    if (p->kind == SN_LAPACK_SOLVE && !is_triangle(p))
+        put(p, o->out[1], 0, 1);
     if (p->kind == SN_LAPACK_LSTSQ)
         fill(p, o->out[0], count_out(p, 0), 0);
     if (p->kind == SN_LAPACK_QR && p->whole)
@@ -106,18 +118,18 @@ static void solve_nothing(const sn_lapack_problem *p, const sn_lapack_operands *
 }
 
 static bool all_finite(const sn_lapack_problem *p, const sn_lapack_operands *o) {
+    const bool half = p->kind == SN_LAPACK_EIGH || p->kind == SN_LAPACK_CHOLESKY;
     bool ok = true;
     const size_t line = (size_t)p->columns * size_of(p);
-    for (int64_t i = 0; i < p->rows && ok; i++)
-        ok = is_finite(p, (const char *)o->a + (size_t)i * line,
-                       p->kind == SN_LAPACK_EIGH ? i + 1 : p->columns);
+    for (int64_t i = 0; i < p->rows && ok && !is_triangle(p); i++)
+        ok = is_finite(p, (const char *)o->a + (size_t)i * line, half ? i + 1 : p->columns);
     return ok && (p->kind != SN_LAPACK_LSTSQ || is_finite(p, o->b, p->rows * p->right));
 }
 
 /* --- the workspace -------------------------------------------------------------------------- */
 typedef struct {
     char *work, *roots;
-    int *indices;
+    int *indices;       /* of rows that changed places, too */
     char *copy, *right; /* of the matrix, where LAPACK would write over it; of b */
     int *state;         /* 0: all went well */
 } places;
@@ -131,7 +143,8 @@ enum { WORK, ROOTS, INDICES, COPY, RIGHT, STATE, N_PLACES };
 /* Where each of them begins; gives the bytes of all. */
 static size_t lay_out(const sn_lapack_problem *p, const sn_lapack_need *need, size_t at[N_PLACES]) {
     const size_t size = size_of(p);
-    const bool copies = p->kind == SN_LAPACK_SVD || p->kind == SN_LAPACK_LSTSQ;
+    const bool copies = p->kind == SN_LAPACK_SVD || p->kind == SN_LAPACK_LSTSQ ||
+                        (p->kind == SN_LAPACK_SOLVE && !is_triangle(p));
     const bool solves = p->kind == SN_LAPACK_LSTSQ;
     at[WORK] = 0;
     at[ROOTS] = at[WORK] + lines((size_t)need->work * size);
@@ -267,6 +280,110 @@ static void solve_lstsq(const call *c) {
                    c->at.right + (size_t)(j * line + i) * size, size);
 }
 
+/* --- elimination ------------------------------------------------------------------------------ */
+/* -1 where as many rows changed places as make the sign another, else 1; 0 with a pivot of zero. */
+static double sign_of(const call *c, const void *both) {
+    const int64_t n = c->p->rows;
+    double sign = 1;
+    for (int64_t i = 0; i < n; i++) {
+        const double pivot = c->p->is_f64 ? ((const double *)both)[i * n + i]
+                                          : (double)((const float *)both)[i * n + i];
+        sign *= pivot > 0 ? 1 : pivot < 0 ? -1 : 0;
+        sign = c->at.indices[i] == i + 1 ? sign : -sign;
+    }
+    return sign;
+}
+
+static void solve_lu(const call *c) {
+    const int64_t n = c->p->rows;
+    int32_t *const order = c->o->out[1];
+    turn(c->p, c->o->out[0], n, c->o->a, n, n);
+    c->l->lu[c->p->is_f64](&c->n, &c->n, c->o->out[0], &c->n, c->at.indices, c->at.state);
+    turn_in_place(c->p, c->o->out[0], n);
+    for (int64_t i = 0; i < n; i++) {
+        const int64_t k = c->at.indices[i] - 1;
+        const int32_t row = order[i];
+        order[i] = order[k];
+        order[k] = row;
+    }
+    put(c->p, c->o->out[2], 0, sign_of(c, c->o->out[0]));
+    *c->at.state = 0; /* a pivot of zero is none of ours */
+}
+
+/* LAPACK's upper triangle is our lower one. */
+static void solve_cholesky(const call *c) {
+    const int64_t n = c->p->rows;
+    const size_t size = size_of(c->p);
+    memcpy(c->o->out[0], c->o->a, (size_t)(n * n) * size);
+    c->l->cholesky[c->p->is_f64]("U", &c->n, c->o->out[0], &c->n, c->at.state, 1);
+    for (int64_t i = 0; i < n; i++)
+        fill(c->p, (char *)c->o->out[0] + (size_t)(i * n + i + 1) * size, n - i - 1, 0);
+}
+
+/* x' m^-1 or x' m'^-1 over x, where m is a triangle of what LAPACK sees. */
+static void by_triangle(const call *c, const void *m, bool upper, bool turned, bool unit) {
+    const int right = (int)c->p->right, line = right > 0 ? right : 1;
+    const float one32 = 1;
+    const double one64 = 1;
+    c->l->triangle[c->p->is_f64]("R", upper ? "U" : "L", turned ? "T" : "N", unit ? "U" : "N",
+                                 &right, &c->n, c->p->is_f64 ? (const void *)&one64 : &one32, m,
+                                 &c->n, c->o->out[0], &line, 1, 1, 1, 1);
+}
+
+/* Rows of x change places as those of the matrix did; backwards, the last ones first. */
+static void exchange(const call *c, bool backwards) {
+    const size_t line = (size_t)c->p->right * size_of(c->p);
+    for (int64_t k = 0; k < c->n; k++) {
+        const int64_t i = backwards ? c->n - 1 - k : k;
+        char *const a = (char *)c->o->out[0] + (size_t)i * line, *const b =
+                                                                     (char *)c->o->out[0] +
+                                                                     (size_t)(c->at.indices[i] -
+                                                                              1) *
+                                                                         line;
+        for (size_t j = 0; j < line && a != b; j++) {
+            const char kept = a[j];
+            a[j] = b[j];
+            b[j] = kept;
+        }
+    }
+}
+
+/* LAPACK sees a' = p l u: x' = b' u^-1 l^-1 p', or of the adjoint x' = b' p l'^-1 u'^-1. */
+static void solve_whole(const call *c) {
+    const sn_lapack_problem *p = c->p;
+    memcpy(c->at.copy, c->o->a, (size_t)(p->rows * p->rows) * size_of(p));
+    c->l->lu[p->is_f64](&c->n, &c->n, c->at.copy, &c->n, c->at.indices, c->at.state);
+    if (p->adjoint)
+        exchange(c, false);
+    by_triangle(c, c->at.copy, !p->adjoint, p->adjoint, p->adjoint);
+    by_triangle(c, c->at.copy, p->adjoint, p->adjoint, !p->adjoint);
+    if (!p->adjoint)
+        exchange(c, true);
+    put(p, c->o->out[1], 0, 1);
+}
+
+static void solve_equations(const call *c) {
+    memcpy(c->o->out[0], c->o->b, (size_t)(c->p->rows * c->p->right) * size_of(c->p));
+    if (!is_triangle(c->p)) {
+        solve_whole(c);
+        return;
+    }
+    by_triangle(c, c->o->a, c->p->lower, c->p->adjoint, c->p->unit);
+    *c->at.state = 0;
+}
+
+/* --- every kind ------------------------------------------------------------------------------- */
+static const struct {
+    void (*solve)(const call *);
+    void (*asks[2])(const call *); /* for the workspace; the larger one counts */
+} kinds[SN_N_LAPACK] = {[SN_LAPACK_EIGH] = {solve_eigh, {call_eigh}},
+                        [SN_LAPACK_SVD] = {solve_svd, {call_svd}},
+                        [SN_LAPACK_QR] = {solve_qr, {call_factors, call_rows}},
+                        [SN_LAPACK_LSTSQ] = {solve_lstsq, {call_lstsq}},
+                        [SN_LAPACK_LU] = {solve_lu, {NULL}},
+                        [SN_LAPACK_CHOLESKY] = {solve_cholesky, {NULL}},
+                        [SN_LAPACK_SOLVE] = {solve_equations, {NULL}}};
+
 static call call_of(const sn_lapack_problem *p, const sn_lapack_library *l,
                     const sn_lapack_operands *o) {
     return (call){
@@ -275,10 +392,6 @@ static call call_of(const sn_lapack_problem *p, const sn_lapack_library *l,
 
 void sn_lapack_solve(const sn_lapack_problem *p, const sn_lapack_need *need,
                      const sn_lapack_operands *o, void *workspace) {
-    static void (*const solve[])(const call *) = {[SN_LAPACK_EIGH] = solve_eigh,
-                                                  [SN_LAPACK_SVD] = solve_svd,
-                                                  [SN_LAPACK_QR] = solve_qr,
-                                                  [SN_LAPACK_LSTSQ] = solve_lstsq};
     call c = call_of(p, sn_lapack_loaded(), o);
     size_t at[N_PLACES];
     if (has_no_elements(p)) {
@@ -290,8 +403,10 @@ void sn_lapack_solve(const sn_lapack_problem *p, const sn_lapack_need *need,
     c.work = need->work;
     c.indices = need->indices;
     *c.at.state = -1;
+    for (int64_t i = 0; i < p->rows && p->kind == SN_LAPACK_LU; i++)
+        ((int32_t *)o->out[1])[i] = (int32_t)i;
     if (all_finite(p, o))
-        solve[p->kind](&c);
+        kinds[p->kind].solve(&c);
     for (int k = 0; k < 3 && *c.at.state != 0; k++)
         fill(p, o->out[k], count_out(p, k), NAN);
 }
@@ -305,25 +420,48 @@ static double wanted(const sn_lapack_problem *p, const void *work) {
     return n < 0x1p24f ? n : nextafterf(n, INFINITY);
 }
 
-static double ask(call *c, void (*question)(const call *)) {
-    question(c);
-    return wanted(c->p, c->at.work);
+/* Elements of the workspace; integers, where LAPACK says how many, go to at.indices. */
+static double ask(const call *c) {
+    double most = 0;
+    for (int k = 0; k < 2 && kinds[c->p->kind].asks[k]; k++) {
+        kinds[c->p->kind].asks[k](c);
+        const double work = wanted(c->p, c->at.work);
+        most = work > most ? work : most;
+    }
+    return most;
 }
 
-/* Its workspace is up to 7 times the square of the shorter side, 64 times the longer one, and 64
- * right sides' share, in 32 bits. */
+/* Its workspace is up to 7 times the square of the shorter side, 64 times the longer one, and of
+ * least squares 64 right sides' share, in 32 bits. */
 enum { MOST_SHORT = 16384, MOST_LONG = 1 << 24 };
+
+static int64_t most_right(const sn_lapack_problem *p) {
+    return p->kind == SN_LAPACK_LSTSQ ? MOST_LONG / shorter(p) : INT_MAX;
+}
+
+static bool is_too_large(const sn_lapack_problem *p) {
+    return shorter(p) > MOST_SHORT || longer(p) > MOST_LONG || p->right > most_right(p);
+}
+
+/* Those that LAPACK does not say itself. */
+static int count_indices(const sn_lapack_problem *p, int said) {
+    const bool exchanges =
+        p->kind == SN_LAPACK_LU || (p->kind == SN_LAPACK_SOLVE && !is_triangle(p));
+    return p->kind == SN_LAPACK_SVD ? 8 * (int)shorter(p) : exchanges ? (int)p->rows : said;
+}
 
 static snug_status too_large(const sn_lapack_problem *p, snug_error *err) {
     return sn_fail(err, SNUG_E_UNSUPPORTED,
-                   "a matrix of %lld x %lld elements: LAPACK counts what it works with in 32 bits, "
-                   "which is enough for shorter sides of up to %d, and longer ones of up to %d",
-                   (long long)p->rows, (long long)p->columns, MOST_SHORT, MOST_LONG);
+                   "a matrix of %lld x %lld elements and %lld right sides: LAPACK counts what it "
+                   "works with in 32 bits, which is enough for shorter sides of up to %d, longer "
+                   "ones of up to %d, and %lld right sides",
+                   (long long)p->rows, (long long)p->columns, (long long)p->right, MOST_SHORT,
+                   MOST_LONG, (long long)most_right(p));
 }
 
 snug_status sn_lapack_describe(const sn_lapack_problem *p, sn_lapack_need *need, snug_error *err) {
     const sn_lapack_library *library;
-    double room[2] = {0}, work = 0;
+    double room[2] = {0};
     int indices = 0, state = 0;
     size_t at[N_PLACES];
     const sn_lapack_operands nothing = {.out = {room, room, room}};
@@ -331,24 +469,16 @@ snug_status sn_lapack_describe(const sn_lapack_problem *p, sn_lapack_need *need,
     SNUG_TRY(sn_lapack_load(&library, err));
     if (has_no_elements(p))
         return SNUG_OK;
-    if (shorter(p) > MOST_SHORT || longer(p) > MOST_LONG || p->right > MOST_LONG / shorter(p))
+    if (is_too_large(p))
         return too_large(p, err);
     call c = call_of(p, library, &nothing);
     c.at = (places){(char *)room, (char *)room, &indices, (char *)room, (char *)room, &state};
     c.work = c.indices = -1;
-    if (p->kind == SN_LAPACK_QR) {
-        const double factors = ask(&c, call_factors), rows = ask(&c, call_rows);
-        work = factors > rows ? factors : rows;
-    } else {
-        work = ask(&c, p->kind == SN_LAPACK_EIGH  ? call_eigh
-                       : p->kind == SN_LAPACK_SVD ? call_svd
-                                                  : call_lstsq);
-        indices = p->kind == SN_LAPACK_SVD ? 8 * (int)shorter(p) : indices;
-    }
+    const double work = ask(&c);
     if (work >= INT_MAX || state != 0)
         return too_large(p, err);
     need->work = (int)work;
-    need->indices = indices;
+    need->indices = count_indices(p, indices);
     need->bytes = lay_out(p, need, at);
     sn_lapack_will_run(p);
     return SNUG_OK;

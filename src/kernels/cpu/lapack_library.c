@@ -46,11 +46,10 @@ static bool find_all(void *file, sn_lapack_library *l) {
         const struct {
             const char *name;
             void *function;
-        } wanted[] = {{"syevd_", &l->eigh[i]},
-                      {"gesdd_", &l->svd[i]},
-                      {"gelqf_", &l->lq[i]},
-                      {"orglq_", &l->rows_of_q[i]},
-                      {"gelsd_", &l->lstsq[i]}};
+        } wanted[] = {{"syevd_", &l->eigh[i]},      {"gesdd_", &l->svd[i]},
+                      {"gelqf_", &l->lq[i]},        {"orglq_", &l->rows_of_q[i]},
+                      {"gelsd_", &l->lstsq[i]},     {"getrf2_", &l->lu[i]},
+                      {"potrf2_", &l->cholesky[i]}, {"trsm_", &l->triangle[i]}};
         for (size_t k = 0; k < sizeof wanted / sizeof *wanted; k++) {
             char name[16];
             snprintf(name, sizeof name, "%s%s", kinds[i], wanted[k].name);

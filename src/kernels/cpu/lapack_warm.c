@@ -23,7 +23,7 @@ bool sn_lapack_is_cold(void) {
     return (atomic_load(&asked) & ~atomic_load(&brought)) != 0;
 }
 
-/* A matrix without order, and symmetric where it is square. */
+/* A matrix without order. */
 static void fill(const sn_lapack_problem *p, void *m, int64_t n) {
     for (int64_t i = 0; i < n; i++) {
         const double x = (double)((i * 37 + i * i % 11) % 101) / 101;
@@ -54,15 +54,23 @@ static snug_status run_once(snug_engine *e, const sn_lapack_problem *p, snug_err
     return SNUG_OK;
 }
 
+/* How many shapes, and how many settings of each, take ways of their own. */
+static const struct {
+    int shapes, settings;
+} ways[SN_N_LAPACK] = {
+    [SN_LAPACK_EIGH] = {1, 1},  [SN_LAPACK_SVD] = {3, 3}, [SN_LAPACK_QR] = {3, 1},
+    [SN_LAPACK_LSTSQ] = {3, 1}, [SN_LAPACK_LU] = {1, 1},  [SN_LAPACK_CHOLESKY] = {1, 1},
+    [SN_LAPACK_SOLVE] = {1, 2}};
+
 static snug_status bring(snug_engine *e, const sn_lapack_problem *like, snug_error *err) {
     static const int64_t shapes[][2] = {{SHORT, SHORT}, {LONG, SHORT}, {SHORT, LONG}};
     sn_lapack_bring_code(like);
-    for (size_t i = 0; i < (like->kind == SN_LAPACK_EIGH ? 1 : 3); i++)
-        for (int way = 0; way < (like->kind == SN_LAPACK_SVD ? 3 : 1); way++) {
+    for (int i = 0; i < ways[like->kind].shapes; i++)
+        for (int way = 0; way < ways[like->kind].settings; way++) {
             sn_lapack_problem p = *like;
             p.rows = shapes[i][0];
             p.columns = shapes[i][1];
-            p.vectors = way > 0;
+            p.vectors = p.adjoint = way > 0;
             p.whole = way > 1;
             SNUG_TRY(run_once(e, &p, err));
         }
@@ -70,8 +78,7 @@ static snug_status bring(snug_engine *e, const sn_lapack_problem *like, snug_err
 }
 
 snug_status sn_lapack_warm(snug_engine *e, snug_error *err) {
-    for (sn_lapack_kind kind = SN_LAPACK_EIGH; sn_lapack_is_cold() && kind <= SN_LAPACK_LSTSQ;
-         kind++)
+    for (sn_lapack_kind kind = SN_LAPACK_EIGH; sn_lapack_is_cold() && kind < SN_N_LAPACK; kind++)
         for (int is_f64 = 0; is_f64 < 2; is_f64++) {
             const sn_lapack_problem p = {.kind = kind, .is_f64 = is_f64, .right = 3};
             if (!(atomic_load(&asked) & ~atomic_load(&brought) & bit_of(&p)))
