@@ -38,7 +38,8 @@ typedef struct sn_gpu_device {
     size_t first_context;     /* bytes, when it was opened */
     size_t loaded_bytes;      /* that it grew by since, but for captured runs: libraries' code */
     size_t captured_bytes;    /* that captured runs took, now or before */
-    size_t room_bytes;        /* as the driver last told; asking it takes as long as a small run */
+    sn_gpu_facts facts;       /* as the driver last told; asking it takes as long as a small run */
+    size_t room_bytes;        /* of them, and of the budget */
     int64_t room_ms;          /* when; 0: something was taken or given since */
 } sn_gpu_device;
 
@@ -58,6 +59,8 @@ const sn_device *sn_engine_device(const snug_engine *e, sn_cpu_device *cpu);
 SNUG_CHECKED snug_status sn_gpu_take(sn_gpu_device *d, const char *what, size_t bytes, void **out,
                                      snug_error *err);
 void sn_gpu_give(sn_gpu_device *d, void *block); /* NULL is legal */
+/* d->facts, but for the granule, are not older than what was taken or given last. */
+SNUG_CHECKED snug_status sn_gpu_look(sn_gpu_device *d, snug_error *err);
 /* What sn_gpu_take may still give: of the budget, and of what is free; free chunks of the pool
  * count, and go where they are wanted. */
 SNUG_CHECKED snug_status sn_gpu_room(sn_gpu_device *d, size_t *bytes, snug_error *err);

@@ -237,12 +237,16 @@ const char *sn_cache_largest(const sn_recording *rec, char *text, size_t size) {
     return best == UINT32_MAX ? "nothing" : sn_recording_where(rec, (sn_node){best}, text, size);
 }
 
+size_t sn_cache_left(const sn_share *share, size_t extra) {
+    const size_t left = share->arena + extra;
+    return share->missing < left ? left - share->missing : 0;
+}
+
 static snug_status refuse(const snug_recorder *r, const sn_recording *rec,
                           const sn_plan_floor *floor, size_t extra, snug_error *err) {
     const sn_share *share = &r->share;
     const size_t breath = r->hooks.collect ? BREATH : r->worker ? BREATH + WAITING * extra : 0;
     const size_t least = sn_share_budget(share, floor->bytes + breath);
-    const size_t taken = share->budget - share->arena + share->missing;
     char have[24], need[24], arena[24], outputs[24], held[24], rest[24], value[320];
     return sn_fail(
         err, SNUG_E_BUDGET,
@@ -252,8 +256,7 @@ static snug_status refuse(const snug_recorder *r, const sn_recording *rec,
         sn_cache_largest(rec, value, sizeof value),
         snug_bytes_print(floor->bytes, arena, sizeof arena),
         snug_bytes_print(extra, outputs, sizeof outputs),
-        snug_bytes_print(taken < share->budget + extra ? share->budget + extra - taken : 0, rest,
-                         sizeof rest),
+        snug_bytes_print(sn_cache_left(share, extra), rest, sizeof rest),
         snug_bytes_print(share->budget, have, sizeof have),
         snug_bytes_print(held_bytes(r), held, sizeof held),
         sn_bytes_print_up(least, need, sizeof need));
@@ -518,7 +521,8 @@ static bool reads_from_any(size_t offset) {
     return true;
 }
 
-static size_t as_many(size_t bytes) {
+static size_t as_many(const snug_recorder *r, size_t bytes) {
+    (void)r;
     return bytes;
 }
 

@@ -7,9 +7,6 @@
 
 #include <stdio.h>
 
-/* Blocks are whole granules: of parameters, and of a chunk for small results. */
-#define GRANULE     ((size_t)2 << 20)
-#define CARD_BOOKS  (2 * GRANULE)
 #define LEAST_THERE ((size_t)1 << 20) /* bytes that are copied to a card at once */
 
 /* --- life ------------------------------------------------------------------------------------- */
@@ -32,10 +29,6 @@ void sn_card_close(snug_recorder *r) {
 }
 
 /* --- room ------------------------------------------------------------------------------------- */
-static size_t in_granules(size_t bytes) {
-    return (bytes + GRANULE - 1) / GRANULE * GRANULE;
-}
-
 bool sn_card_left(const snug_recorder *r, size_t *bytes) {
     if (sn_gpu_room(r->card, bytes, NULL) != SNUG_OK)
         return false;
@@ -60,20 +53,27 @@ bool sn_cache_leave_card(snug_recorder *r, sn_entry **found) {
     return true;
 }
 
-/* Beside what is held there, parameters and what captured runs take. Without
- * a budget it is what is free now. */
+/* All that is held there, but for the arena and idle chunks, which go where a plan wants them. */
+static size_t held_bytes(const snug_recorder *r) {
+    const sn_gpu_facts *const f = &r->card->facts;
+    const size_t arena = sn_executor_arena(r->card_executor, SN_MEM_FIRST_ARENA).bytes;
+    sn_gpu_pool_info pool;
+    sn_gpu_pool_tell(r->card, &pool);
+    return f->held_bytes - pool.idle_bytes - sn_gpu_granules(f, arena);
+}
+
+/* What captured runs and libraries take is known with the plan. */
 static snug_status card_find_room(snug_recorder *r, const sn_recording *rec, size_t extra,
                                   size_t *room, snug_error *err) {
+    const sn_gpu_facts *const f = &r->card->facts;
+    sn_share_need need = {.books = sn_gpu_pool_slack(r->card) + sn_cache_slots(r)};
     (void)rec;
-    const size_t arena = sn_executor_arena(r->card_executor, SN_MEM_FIRST_ARENA).bytes;
-    size_t left, taken;
-    SNUG_TRY(sn_gpu_room(r->card, &left, err));
-    left += in_granules(arena);
-    if (!sn_size_add(extra, CARD_BOOKS + sn_cache_slots(r), &taken) || taken > SIZE_MAX / 2)
+    SNUG_TRY(sn_gpu_look(r->card, err));
+    if (!sn_size_add(need.books, held_bytes(r), &need.books) ||
+        !sn_size_add(need.books, extra, &need.books) || need.books > SIZE_MAX / 2)
         return sn_fail(err, SNUG_E_OVERFLOW, "the results of this step exceed the address space");
-    r->taken_bytes = taken;
-    r->card_left_bytes = left;
-    *room = left > taken + GRANULE ? (left - taken) / GRANULE * GRANULE : 1;
+    sn_share_find_card(f, sn_share_of_card(f, r->card->budget_bytes), &need, &r->share);
+    *room = r->share.arena > 0 ? r->share.arena : 1;
     return SNUG_OK;
 }
 
@@ -87,9 +87,10 @@ static snug_status card_refuse(const snug_recorder *r, const sn_recording *rec,
                                const sn_plan_floor *floor, size_t extra, snug_error *err) {
     const size_t held = r->card_tensor_bytes + r->card_variable_bytes,
                  budget = r->card->budget_bytes;
-    const size_t need =
-        r->taken_bytes + in_granules(floor->bytes) + GRANULE + r->card_reserve_bytes;
-    const size_t more = need > r->card_left_bytes ? need - r->card_left_bytes : 0;
+    sn_share share = r->share;
+    share.process += r->card_reserve_bytes;
+    const size_t enough = sn_share_budget(&share, floor->bytes);
+    const size_t more = enough > share.budget ? enough - share.budget : 0;
     char arena[24], outputs[24], rest[24], there[24], least[24], have[48] = "", value[320];
     if (budget > 0)
         snprintf(have, sizeof have, " of its budget of %s",
@@ -102,14 +103,15 @@ static snug_status card_refuse(const snug_recorder *r, const sn_recording *rec,
         r->card->device.name, sn_cache_largest(rec, value, sizeof value),
         snug_bytes_print(floor->bytes, arena, sizeof arena),
         snug_bytes_print(extra, outputs, sizeof outputs),
-        snug_bytes_print(r->card_left_bytes, rest, sizeof rest), have,
+        snug_bytes_print(sn_cache_left(&share, extra), rest, sizeof rest), have,
         snug_bytes_print(held, there, sizeof there), snug_bytes_print(more, least, sizeof least));
 }
 
-/* What the plan takes of the card when it first runs. */
+/* What the plan takes of the card when it first runs. The arena has the rest, in granules. */
 static void measure(void *ctx, const sn_plan *plain, sn_room_size *out) {
     snug_recorder *const r = ctx;
-    out->beside = r->card_reserve_bytes = sn_gpu_reserve(r->card, plain);
+    r->card_reserve_bytes = sn_gpu_granules(&r->card->facts, sn_gpu_reserve(r->card, plain));
+    out->beside = r->card_reserve_bytes;
 }
 
 static snug_status card_plan(snug_recorder *r, const sn_room_ask *ask, sn_entry *e,
@@ -142,6 +144,10 @@ static bool card_reads_from(size_t offset) {
 static void card_wrote(snug_recorder *r, sn_storage *s) {
     if (s->card_block && s->data)
         sn_storage_leave_host(r, s);
+}
+
+static size_t card_taken(const snug_recorder *r, size_t bytes) {
+    return sn_gpu_pool_bytes(r->card, bytes);
 }
 
 bool sn_card_copy(snug_recorder *r, const snug_type *type, const void *data, snug_tensor **out) {
@@ -201,7 +207,7 @@ static const sn_side card_side = {.word = 1,
                                   .bring = sn_storage_to_card,
                                   .copy_part = card_copy_part,
                                   .reads_from = card_reads_from,
-                                  .taken = sn_gpu_pool_bytes,
+                                  .taken = card_taken,
                                   .wrote = card_wrote,
                                   .find_room = card_find_room,
                                   .keep_within = card_keep_within,

@@ -227,7 +227,7 @@ static snug_status bring_leaves(run *u, snug_error *err) {
 }
 
 static snug_status add_taken(const run *u, size_t bytes, size_t *sum, snug_error *err) {
-    if (sn_size_add(*sum, u->side->taken(bytes), sum))
+    if (sn_size_add(*sum, u->side->taken(u->r, bytes), sum))
         return SNUG_OK;
     return sn_fail(err, SNUG_E_OVERFLOW, "the results of this step exceed the address space");
 }
@@ -260,7 +260,7 @@ static snug_status find_entry(run *u, snug_error *err) {
     for (size_t i = 0; extra < all && i < u->n_output; i++) {
         size_t bytes;
         SNUG_TRY(output_bytes(u, i, &bytes, err));
-        shared += donor_of(u, i) == UINT32_MAX ? 0 : u->side->taken(bytes);
+        shared += donor_of(u, i) == UINT32_MAX ? 0 : u->side->taken(u->r, bytes);
     }
     return all - shared <= extra ? SNUG_OK
                                  : sn_cache_find(u->r, u->rec, u->side, all, &u->entry, err);

@@ -291,7 +291,7 @@ struct snug_recorder {
     sn_gpu_device *card;
     sn_executor *card_executor;
     size_t card_tensor_bytes, card_variable_bytes;
-    size_t card_left_bytes, card_reserve_bytes; /* when the newest plan was looked for */
+    size_t card_reserve_bytes; /* when the newest plan was looked for */
     size_t card_peak_bytes;
     sn_storage *doubles;           /* chained by next_double */
     sn_storage *ahead[SN_N_AHEAD]; /* held; for the card while it runs something else */
@@ -323,7 +323,6 @@ struct snug_recorder {
     int plans_to_come;    /* like the next one, and that */
     int slots_to_come;    /* of each weight, with the first update */
     size_t weight_bytes;  /* of trainable variables, whether they have numbers or not */
-    size_t taken_bytes;   /* the same on the card, by all but its arena */
     size_t tensor_bytes, variable_bytes;
     bool running, closed;
     bool judges;               /* plans are looked for, and not run */
@@ -577,8 +576,8 @@ typedef struct sn_side {
     snug_status (*copy_part)(snug_recorder *r, const sn_storage *from, size_t offset,
                              const sn_storage *to, snug_error *err);
     bool (*reads_from)(size_t offset); /* whether kernels read a part that begins there */
-    size_t (*taken)(size_t bytes);     /* of the memory here, by a storage of so many */
-    void (*wrote)(snug_recorder *r, sn_storage *s); /* a run has written its bytes here */
+    size_t (*taken)(const snug_recorder *r, size_t bytes); /* of the memory here, by a storage */
+    void (*wrote)(snug_recorder *r, sn_storage *s);        /* a run has written its bytes here */
 
     /* --- plans --- */
     /* Bytes an arena may have when `extra` more are taken first; 0: no limit. */
@@ -629,6 +628,8 @@ void sn_cache_keep(snug_recorder *r, const sn_entry *only);
 bool sn_cache_leave_card(snug_recorder *r, sn_entry **found);
 /* What an update at the end of this step will take for slots. */
 size_t sn_cache_slots(const snug_recorder *r);
+/* Bytes that are left beside all but the results, which take `extra`. */
+size_t sn_cache_left(const sn_share *share, size_t extra);
 /* The largest value that some node of the recording makes: what it is, and where. */
 const char *sn_cache_largest(const sn_recording *rec, char *text, size_t size);
 
