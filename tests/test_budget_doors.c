@@ -7,7 +7,7 @@
 #include "support/gpu_card.h"
 #include "support/text.h"
 
-#include "record/recording.h"
+#include "record/card.h"
 #include "train/step_budget.h"
 
 #include <stdio.h>
@@ -133,7 +133,8 @@ static answer ask_recorder(doors *d, size_t budget) {
     const snug_status st = sn_cache_find(d->recorder, &d->recording, d->side, 0, &entry, &err);
     a.room = d->recorder->share.arena;
     a.books = d->recorder->share.books;
-    a.room -= least_of(a.room, d->recorder->card_reserve_bytes);
+    if (d->recorder->card)
+        a.room -= least_of(a.room, d->recorder->card->reserve_bytes);
     if (st == SNUG_OK)
         a.text = text_of(entry->plan);
     else {
@@ -224,7 +225,7 @@ static void expect_one_way_here(snug_engine *e, snug_model *m, int64_t batch, co
 static void expect_same_books(doors *d, size_t room) {
     const answer a = ask_in(d, &d->command, room), b = ask_in(d, &d->recorded, room);
     assert_true(a.books > 0);
-    assert_int_equal(a.books + sn_gpu_pool_slack(d->recorder->card), b.books);
+    assert_int_equal(a.books + sn_gpu_pool_slack(d->recorder->card->gpu), b.books);
     free(a.text);
     free(b.text);
 }
@@ -238,7 +239,7 @@ static bool expect_one_way_there(snug_engine *e, snug_model *m, int64_t batch, c
     open_doors(&d, e, m, batch);
     d.command = (door){ask_model, 300 * MIB};
     d.recorded = (door){ask_recorder, 300 * MIB};
-    d.side = d.recorder->away;
+    d.side = d.recorder->side;
     d.limit = snug_device_budget;
     expect_ok(snug_budget(e, 1024 * MIB, &err), &err);
     expect_ok(m->kind->spill_room(m, d.step.graph, &may, &bytes, &err), &err);

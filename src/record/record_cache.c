@@ -154,10 +154,14 @@ void sn_cache_drop(snug_recorder *r, sn_entry *entry) {
     destroy_entry(r, entry);
 }
 
-void sn_cache_keep(snug_recorder *r, const sn_entry *only) {
+static size_t arena_of(const sn_entry *e) {
+    return e->plan->memories[SN_MEM_FIRST_ARENA].bytes;
+}
+
+void sn_cache_keep(snug_recorder *r, const sn_side *side, const sn_entry *only, size_t least) {
     for (sn_entry **link = &r->entries; *link;) {
         sn_entry *e = *link;
-        if (e == only || e->side == &sn_host_side) {
+        if (e == only || e->side != side || arena_of(e) < least) {
             link = &e->next;
             continue;
         }
@@ -385,10 +389,6 @@ static snug_status make_entry(snug_recorder *r, const sn_recording *rec, const s
 }
 
 /* --- finding ---------------------------------------------------------------------------------- */
-static size_t arena_of(const sn_entry *e) {
-    return e->plan->memories[SN_MEM_FIRST_ARENA].bytes;
-}
-
 /* Small enough, and made without a limit or for about this room. */
 static bool serves(const sn_entry *e, size_t room) {
     const size_t limit = e->arena_limit, arena = arena_of(e);
@@ -401,17 +401,10 @@ static bool serves(const sn_entry *e, size_t room) {
 
 /* Plans of the host that are larger than their room, and an arena that is. */
 static void drop_larger(snug_recorder *r, size_t room) {
-    for (sn_entry **link = &r->entries; room > 0 && *link;) {
-        sn_entry *e = *link;
-        if (e->side != &sn_host_side || arena_of(e) <= room) {
-            link = &e->next;
-            continue;
-        }
-        *link = e->next;
-        r->n_entries--;
-        destroy_entry(r, e);
-    }
-    if (room > 0 && sn_executor_arena(r->executor, SN_MEM_FIRST_ARENA).bytes > room)
+    if (room == 0)
+        return;
+    sn_cache_keep(r, &sn_host_side, NULL, room + 1);
+    if (sn_executor_arena(r->executor, SN_MEM_FIRST_ARENA).bytes > room)
         sn_executor_forget(r->executor);
 }
 
@@ -531,6 +524,12 @@ static void host_wrote(snug_recorder *r, sn_storage *s) {
         sn_storage_leave_card(r, s);
 }
 
+static bool copy_later(snug_recorder *r, const snug_type *type, const void *data,
+                       snug_tensor **out) {
+    (void)r, (void)type, (void)data, (void)out;
+    return false;
+}
+
 static snug_status host_prepare(snug_recorder *r, const sn_entry *e, snug_error *err) {
     (void)e;
     return sn_executor_prepare(r->executor, err);
@@ -546,6 +545,7 @@ static void host_after(snug_recorder *r, bool went_well) {
 }
 
 const sn_side sn_host_side = {.counts_steps = true,
+                              .keeps = true,
                               .device = host_device,
                               .executor = host_executor,
                               .bytes = host_bytes,
@@ -555,6 +555,7 @@ const sn_side sn_host_side = {.counts_steps = true,
                               .reads_from = reads_from_any,
                               .taken = as_many,
                               .wrote = host_wrote,
+                              .copy = copy_later,
                               .find_room = find_room,
                               .keep_within = drop_larger,
                               .plan = plan_here,
