@@ -24,7 +24,6 @@
 #include <unistd.h>
 
 #define FILE_NAME   "libsnug-cuda.so"
-#define HOST_ROW    "host:"
 #define PIECE_BYTES ((size_t)4 << 20)
 enum { N_PIECES = 2, FIRST_PIECE = 5 }; /* moments from there on are theirs; inside.h: the others */
 #define ROOM_MS 200 /* so long others' part of the card is taken for what it was */
@@ -124,7 +123,7 @@ static snug_status describe_host_row(const sn_gpu_device *g, const sn_opdesc *d,
     SNUG_TRY(g->host.device.describe(&g->host.device, d, &v, err));
     const double rate = g->device.rates.memory / g->device.rates.spill_read;
     *out = v;
-    snprintf(out->impl, sizeof out->impl, HOST_ROW "%.30s", v.impl);
+    snprintf(out->impl, sizeof out->impl, SN_BY_HOST "%.30s", v.impl);
     out->workspace_bytes = 0; /* the host's */
     out->bytes = v.bytes * rate;
     out->speed = SN_SPEED_LOOP;
@@ -142,10 +141,6 @@ static snug_status describe(const sn_device *device, const sn_opdesc *d, sn_vari
 
 sn_gpu_device *sn_gpu_of(const sn_device *d) {
     return d->describe == describe ? (sn_gpu_device *)(uintptr_t)d : NULL;
-}
-
-bool sn_gpu_is_host_row(const char *impl) {
-    return strncmp(impl, HOST_ROW, sizeof HOST_ROW - 1) == 0;
 }
 
 /* --- opening ---------------------------------------------------------------------------------- */

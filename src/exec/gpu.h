@@ -2,7 +2,7 @@
  * for it.
  *
  * To the planner it is an sn_device. A row that has no kernel there is described by the host's: its
- * impl begins with "host:", and the executor runs it on the processor between two copies.
+ * impl (op/impl.h) says so, and the executor runs it on the processor between two copies.
  *
  * All steps of a run are enqueued by the calling thread, in the order of the plan: queue q of the
  * plan is queue q of the device. A run that can be captured (its feeds are staged whole, no row
@@ -13,6 +13,7 @@
 #define SN_EXEC_GPU_H
 
 #include "kernels/cpu/cpu.h"
+#include "op/impl.h"
 #include "op/runner.h"
 
 #include <snug/device.h>
@@ -78,7 +79,5 @@ SNUG_CHECKED snug_status sn_gpu_send_beside(sn_gpu_device *d, void *to, const vo
 /* Copies now, and waits. */
 SNUG_CHECKED snug_status sn_gpu_move(sn_gpu_device *d, sn_gpu_copy kind, void *to, const void *from,
                                      size_t bytes, snug_error *err);
-/* Whether a planned step runs on the host. */
-bool sn_gpu_is_host_row(const char *impl);
 
 #endif
