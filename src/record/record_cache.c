@@ -69,10 +69,8 @@ static snug_status add_node(key *k, const sn_graph *g, const sn_node_info *n, sn
         k->words[k->n++] = n->out[i].i;
     for (int i = 0; i < family->n_fields; i++)
         add_field(k, &family->fields[i], &n->attrs);
-    if (n->op == SN_OP_relu_max) { /* a cap of six goes into the product before it */
-        const sn_param cap = {(uint32_t)n->attrs.value.value};
-        k->words[k->n++] = sn_graph_param_at(g, cap)->real == 6;
-    }
+    if (sn_ops[n->op].fuses == SN_ACT_relu6)
+        k->words[k->n++] = sn_graph_is_relu6(g, n);
     return SNUG_OK;
 }
 
