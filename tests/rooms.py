@@ -13,7 +13,9 @@ ALLOCATE = re.compile(r"\b(malloc|calloc|realloc|reallocarray|aligned_alloc|posi
 OPTION = re.compile(r'"[^"]*--[a-z]')
 # What a device is, only these know: the plug-in, the GPU's runner and its tables in other rooms, the side of recorded code that is a card.
 RUNNER = re.compile(r"src/kernels/cuda/|src/[a-z/]+/(?:gpu[a-z_]*|[a-z_]+_gpu|record_card|record_place)\.c$")
-ASKS_DEVICE = re.compile(r"\bsn_gpu_of\b|\bsn_engine_gpu\b|\bon_card\b|\br->card\b|\b(?:if|while|for)\b[^;]*gpu|\w*gpu\w*(?:\([^()]*\))?\s*\?")
+ASKS_DEVICE = re.compile(r"\bsn_gpu_of\b|\bsn_engine_gpu\b|\bon_card\b|\bcard_block\b|->card\b|->away\b|[!=]=\s*&sn_host_side\b|\b(?:if|while|for)\b[^;]*gpu|\w*gpu\w*(?:\([^()]*\))?\s*\?")
+SEES_DEVICE = re.compile(r'"(?:exec/gpu[a-z_]*|record/card)\.h"')
+IMPL_TEXT = re.compile(r'"(?:cublaslt|cudnn|host):')  # whose kernel a plan's text names: src/op/impl.h
 MACHINE_PATH = re.compile(r"/(?:root|farm)/|/home/[a-z]+/")
 
 
@@ -26,6 +28,12 @@ def code_only(text):
     """The text with comments and strings blanked, line structure kept."""
     blank = lambda m: re.sub(r"[^\n]", " ", m.group(0))
     return re.sub(r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"', blank, text, flags=re.S)
+
+
+def comments_blank(text):
+    """The text with comments blanked; strings stay."""
+    keep = lambda m: m.group(0) if m.group(0).startswith('"') else re.sub(r"[^\n]", " ", m.group(0))
+    return re.sub(r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"', keep, text, flags=re.S)
 
 
 def includes(path, text, say):
@@ -112,6 +120,10 @@ def main(root):
         code = code_only(text)
         includes(path, text, say)
         decimal_points(path, text, say)
+        for m in IMPL_TEXT.finditer(comments_blank(text)) if path != "src/op/impl.h" else ():
+            say(path, text.count("\n", 0, m.start()) + 1, "spells what op/impl.h names: " + m.group(0))
+        if path.startswith("src/record/") and path != "src/record/card.h" and not RUNNER.search(path) and SEES_DEVICE.search(text):
+            say(path, 1, "looks into what only the side that is a card knows: " + SEES_DEVICE.search(text).group(0))
         if text.count("\n") > MAX_FILE and path not in allowed:
             say(path, 1, f"{text.count(chr(10))} lines; split it")
         for n, line in enumerate(text.split("\n"), 1):

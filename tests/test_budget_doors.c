@@ -1,23 +1,22 @@
 /* test_budget_doors.c: one way for a plan to meet its room. The step of a model is planned by the
- * command's door (train/step_budget.c) and by that of recorded code (record/record_cache.c) in equal
- * room: what the budget leaves beside what each of them has booked. The plans' texts are equal, and
- * so is what a refusal says. Inputs and outputs of the graph lie outside, as recordings have them;
- * nothing else is excused. */
-#include "support/support.h"
+ * command's door (train/step_budget.c, step_budget_gpu.c) and by that of recorded code
+ * (record/record_cache.c, record_card.c) in equal room: what the budget leaves beside what each of
+ * them has booked. The plans' texts are equal, and so is what a refusal says. Inputs and outputs of
+ * the graph lie outside, as recordings have them, and on a card nothing waits on the host, which
+ * recorded code never lets values do; nothing else is excused. */
+#include "support/gpu_card.h"
 #include "support/text.h"
 
-#include "record/recording.h"
+#include "record/card.h"
 #include "train/step_budget.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 enum { PER_OCTAVE = 2, TRIES = 8 };
 #define STEP ((size_t)256 << 10)
 #define MIB  ((size_t)1 << 20)
-/* The planner works in the room, too. */
+/* What the planner works in. */
 #define PLANNING (4 * MIB)
 
 typedef struct doors doors;
@@ -25,7 +24,7 @@ typedef struct doors doors;
 /* What a door made of a room: the text of its plan, or the smallest plan's bytes. */
 typedef struct {
     char *text; /* NULL: refused */
-    size_t room, least;
+    size_t room, least, books;
     char said[512];
 } answer;
 
@@ -41,6 +40,9 @@ struct doors {
     snug_recorder *recorder;
     sn_recording recording;
     door command, recorded;
+    const sn_side *side;
+    snug_status (*limit)(snug_engine *e, size_t budget, snug_error *err); /* of recorded code */
+    size_t host; /* a budget that has no room for what could wait there; 0: none */
 };
 
 static snug_model *load(snug_engine *e, const char *name) {
@@ -101,8 +103,11 @@ static answer ask_model(doors *d, size_t budget) {
     answer a = {.text = NULL};
     snug_error err;
     sn_share share;
+    expect_ok(snug_budget(d->engine, d->host, &err), &err);
     const snug_status st = sn_model_plan_within(d->model, &d->step, budget, &share, &floor, &err);
+    expect_ok(snug_budget(d->engine, 0, &err), &err);
     a.room = share.arena;
+    a.books = share.books;
     if (st == SNUG_OK) {
         a.text = text_of(d->step.plan);
         sn_plan_destroy(d->step.plan);
@@ -116,14 +121,20 @@ static answer ask_model(doors *d, size_t budget) {
     return a;
 }
 
+static size_t least_of(size_t a, size_t b) {
+    return a < b ? a : b;
+}
+
 static answer ask_recorder(doors *d, size_t budget) {
     answer a = {.text = NULL};
     sn_entry *entry;
     snug_error err;
-    expect_ok(snug_budget(d->engine, budget, &err), &err);
-    const snug_status st =
-        sn_cache_find(d->recorder, &d->recording, &sn_host_side, 0, &entry, &err);
+    expect_ok(d->limit(d->engine, budget, &err), &err);
+    const snug_status st = sn_cache_find(d->recorder, &d->recording, d->side, 0, &entry, &err);
     a.room = d->recorder->share.arena;
+    a.books = d->recorder->share.books;
+    if (d->recorder->card)
+        a.room -= least_of(a.room, d->recorder->card->reserve_bytes);
     if (st == SNUG_OK)
         a.text = text_of(entry->plan);
     else {
@@ -131,7 +142,7 @@ static answer ask_recorder(doors *d, size_t budget) {
         snprintf(a.said, sizeof a.said, "%s", err.text);
     }
     sn_cache_clear(d->recorder);
-    expect_ok(snug_budget(d->engine, 0, &err), &err);
+    expect_ok(d->limit(d->engine, 0, &err), &err);
     return a;
 }
 
@@ -182,22 +193,61 @@ static size_t free_bytes(doors *d) {
     return bytes;
 }
 
-/* From a little more than the step takes without a limit, down until it is refused. */
-static void expect_one_way(snug_engine *e, snug_model *m, int64_t batch, const char *name) {
-    doors d;
-    int n_fit = 0;
-    open_doors(&d, e, m, batch);
-    d.command = (door){ask_model, 64 * MIB};
-    d.recorded = (door){ask_recorder, 64 * MIB};
-    const size_t most = (free_bytes(&d) + MIB) / STEP * STEP + STEP / 2;
+/* From a little more than the step takes without a limit, down to the least, or until it is
+ * refused; whether it was. Takes the doors. */
+static bool expect_one_way(doors *d, size_t least, const char *name) {
+    const size_t most = (free_bytes(d) + MIB) / STEP * STEP + STEP / 2;
     size_t room = most;
-    for (int i = 1; room > PLANNING && expect_equal(&d, room, name); i++) {
+    bool fits = true;
+    int n_fit = 0;
+    for (int i = 1; room > least && (fits = expect_equal(d, room, name)); i++) {
         const double part = exp2(-(double)i / PER_OCTAVE);
         room = (size_t)(part * (double)most) / STEP * STEP + STEP / 2;
         n_fit++;
     }
     assert_true(n_fit > 1);
-    close_doors(&d);
+    close_doors(d);
+    return !fits;
+}
+
+/* Of the process. The planner works in the room, too. */
+static void expect_one_way_here(snug_engine *e, snug_model *m, int64_t batch, const char *name) {
+    doors d;
+    open_doors(&d, e, m, batch);
+    d.command = (door){ask_model, 64 * MIB};
+    d.recorded = (door){ask_recorder, 64 * MIB};
+    d.side = &sn_host_side;
+    d.limit = snug_budget;
+    (void)expect_one_way(&d, PLANNING, name);
+}
+
+/* On a card both have the same margin, recorded code beside that a chunk for small results. */
+static void expect_same_books(doors *d, size_t room) {
+    const answer a = ask_in(d, &d->command, room), b = ask_in(d, &d->recorded, room);
+    assert_true(a.books > 0);
+    assert_int_equal(a.books + sn_gpu_pool_slack(d->recorder->card->gpu), b.books);
+    free(a.text);
+    free(b.text);
+}
+
+/* Of a card's memory; whether it came to a refusal. */
+static bool expect_one_way_there(snug_engine *e, snug_model *m, int64_t batch, const char *name) {
+    doors d;
+    bool may;
+    size_t bytes;
+    snug_error err;
+    open_doors(&d, e, m, batch);
+    d.command = (door){ask_model, 300 * MIB};
+    d.recorded = (door){ask_recorder, 300 * MIB};
+    d.side = d.recorder->side;
+    d.limit = snug_device_budget;
+    expect_ok(snug_budget(e, 1024 * MIB, &err), &err);
+    expect_ok(m->kind->spill_room(m, d.step.graph, &may, &bytes, &err), &err);
+    expect_ok(snug_budget(e, 0, &err), &err);
+    assert_true(may);
+    d.host = 1024 * MIB - bytes;
+    expect_same_books(&d, 64 * MIB);
+    return expect_one_way(&d, STEP, name);
 }
 
 static void test_equal_rooms_give_equal_plans(void **state) {
@@ -212,18 +262,38 @@ static void test_equal_rooms_give_equal_plans(void **state) {
         {"golden/model_resnet20_f32/model.json", 4096},
     };
     for (size_t i = 0; i < sizeof models / sizeof *models; i++)
-        expect_one_way(*state, load(*state, models[i].name), models[i].batch, models[i].name);
+        expect_one_way_here(*state, load(*state, models[i].name), models[i].batch, models[i].name);
+}
+
+static void test_equal_rooms_on_a_card_give_equal_plans(void **state) {
+    static const struct {
+        const char *name;
+        int64_t batch;
+    } models[] = {
+        {"../examples/models/shapes_cnn.json", 1024},
+        {"golden/model_lstm_f32/model.json", 8192},
+        {"golden/model_resnet20_f32/model.json", 4096},
+    };
+    snug_error err;
+    int n_refused = 0;
+    expect_ok(open_gpu(*state, 0, &err), &err);
+    for (size_t i = 0; i < sizeof models / sizeof *models; i++)
+        n_refused += expect_one_way_there(*state, load(*state, models[i].name), models[i].batch,
+                                          models[i].name);
+    n_refused += expect_one_way_there(*state, make_wide(*state), 4096, "wide");
+    assert_true(n_refused > 1);
 }
 
 static void test_so_do_steps_with_updates_that_can_be_fused(void **state) {
-    expect_one_way(*state, make_wide(*state), 512, "wide");
-    expect_one_way(*state, make_wide(*state), 4096, "wide, a large batch");
+    expect_one_way_here(*state, make_wide(*state), 512, "wide");
+    expect_one_way_here(*state, make_wide(*state), 4096, "wide, a large batch");
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
         engine_test(test_equal_rooms_give_equal_plans),
         engine_test(test_so_do_steps_with_updates_that_can_be_fused),
+        gpu_test(test_equal_rooms_on_a_card_give_equal_plans),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

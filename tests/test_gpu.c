@@ -72,7 +72,7 @@ static void test_plans_name_rows_that_run_on_the_host(void **state) {
     int n_host = 0, n_there = 0;
     for (uint32_t i = 0; i < plan->n_steps; i++)
         if (plan->steps[i].kind == SN_STEP_RUN)
-            ++*(sn_gpu_is_host_row(plan->steps[i].impl) ? &n_host : &n_there);
+            ++*(sn_impl_kind_of(plan->steps[i].impl) == SN_IMPL_HOST ? &n_host : &n_there);
     assert_int_equal(n_host, 1);
     assert_int_equal(n_there, 1);
     sn_text_end(&text);

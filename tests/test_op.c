@@ -3,6 +3,8 @@
  * cutting a label in the inputs must give outputs cut in the same place. */
 #include "support/op_texts.h"
 
+#include "op/impl.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -536,6 +538,32 @@ static void test_no_words_break_a_rule(void **state) {
     assert_true(n_accepted > 5000 && n_refused > 5000);
 }
 
+/* As they stand in plans that were printed before. */
+static void test_a_text_says_whose_kernel_it_is(void **state) {
+    static const struct {
+        const char *impl;
+        sn_impl_kind kind;
+        bool library, absent;
+    } cases[] = {
+        {"own:tiles", SN_IMPL_OWN, false, false},
+        {"onednn:brgconv:avx512_core", SN_IMPL_OWN, false, false},
+        {"", SN_IMPL_OWN, false, false},
+        {"cudnn", SN_IMPL_OWN, false, false},
+        {"host:own:simd", SN_IMPL_HOST, false, false},
+        {"host:absent", SN_IMPL_HOST, false, false},
+        {"cublaslt:algo66.20.7.1 ws 4MiB", SN_IMPL_BLAS, true, false},
+        {"cublaslt:absent", SN_IMPL_BLAS, true, true},
+        {"cudnn:eng12.3fa1 ws 7MiB", SN_IMPL_DNN, true, false},
+        {"cudnn:absent", SN_IMPL_DNN, true, true},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        assert_int_equal(sn_impl_kind_of(cases[i].impl), cases[i].kind);
+        assert_int_equal(sn_impl_is_library(cases[i].impl), cases[i].library);
+        assert_int_equal(sn_impl_is_absent(cases[i].impl), cases[i].absent);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_shape_rules_give_the_types_of_the_cases),
@@ -554,6 +582,7 @@ int main(void) {
         cmocka_unit_test(test_cutting_a_label_cuts_the_outputs),
         cmocka_unit_test(test_flops_count_products_twice),
         cmocka_unit_test(test_no_words_break_a_rule),
+        cmocka_unit_test(test_a_text_says_whose_kernel_it_is),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -33,7 +33,7 @@ typedef struct {
 
 typedef struct {
     sn_plan *plan;
-    size_t limit; /* that it was made for; 0: it is the plan without a limit */
+    size_t limit; /* the part of the room that it was made for; 0: it is the plan without a limit */
 } sn_room_made;
 
 SNUG_CHECKED snug_status sn_room_plan(snug_engine *e, const sn_room_ask *ask, sn_room_made *out,

@@ -15,6 +15,16 @@ static snug_status settle(snug_engine *e, const sn_share_need *need, snug_error 
     return sn_onednn_warm(e, snug_engine_threads(e), err);
 }
 
+/* What is left beside all others. */
+static void divide(sn_share *s) {
+    size_t taken = s->process;
+    if (!sn_size_add(taken, s->tables, &taken) || !sn_size_add(taken, s->state, &taken) ||
+        !sn_size_add(taken, s->books, &taken))
+        taken = SIZE_MAX;
+    s->arena = taken < s->budget ? s->budget - taken : 0;
+    s->missing = taken < s->budget ? 0 : taken - s->budget;
+}
+
 snug_status sn_share_find(snug_engine *e, size_t budget, const sn_share_need *need, sn_share *out,
                           snug_error *err) {
     sn_process_booking booking;
@@ -26,14 +36,30 @@ snug_status sn_share_find(snug_engine *e, size_t budget, const sn_share_need *ne
                   .tables = sn_process_tables(budget),
                   .state = need->state,
                   .books = need->books};
-    size_t taken = s.process;
-    if (!sn_size_add(taken, s.tables, &taken) || !sn_size_add(taken, s.state, &taken) ||
-        !sn_size_add(taken, s.books, &taken))
-        taken = SIZE_MAX;
-    s.arena = taken < budget ? budget - taken : 0;
-    s.missing = taken < budget ? 0 : taken - budget;
+    divide(&s);
     *out = s;
     return SNUG_OK;
+}
+
+size_t sn_share_of_card(const sn_gpu_facts *f, size_t asked) {
+    const size_t whole = f->context_bytes + f->held_bytes + f->free_bytes;
+    return asked > 0 && asked < whole ? asked : whole;
+}
+
+/* The margin is the block in which an executor has the parameters of its runs: some KiB, and as any
+ * block it takes a granule. Nothing else is made there that the need has not in it. */
+void sn_share_find_card(const sn_gpu_facts *f, size_t budget, const sn_share_need *need,
+                        sn_share *out) {
+    const size_t margin = f->granule_bytes;
+    sn_share s = {.budget = budget,
+                  .process = f->context_bytes + need->code_bytes,
+                  .state = sn_gpu_granules(f, need->state),
+                  .granule = f->granule_bytes};
+    if (!sn_size_add(need->books, margin, &s.books))
+        s.books = SIZE_MAX;
+    divide(&s);
+    s.arena -= s.arena % s.granule;
+    *out = s;
 }
 
 size_t sn_share_budget(const sn_share *s, size_t arena_bytes) {

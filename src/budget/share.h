@@ -1,9 +1,12 @@
 /* share.h: THE place where it is decided how much of a budget a plan may take. Every door asks it
- * before an arena is made: steps of models (train/step_budget.c), recorded steps
- * (record/record_cache.c). What asks for less than an arena passes the gate of src/memory with each
- * request.
+ * before an arena is made: steps of models (train/step_budget.c, step_budget_gpu.c), recorded steps
+ * (record/record_cache.c, record_card.c). What asks for less than an arena passes the gate of
+ * src/memory, or the card's (sn_gpu_take), with each request.
  *
  *     budget = process (measured, and what will come) + page tables + state + books + arena
+ *
+ * On a card the context stands for the process, there are no page tables, and state and arena are
+ * whole granules.
  *
  *     sn_share s;
  *     const sn_share_need need = {.state = ..., .books = ..., .code_bytes = plan->code_bytes};
@@ -14,12 +17,13 @@
 #define SN_BUDGET_SHARE_H
 
 #include "memory/process.h"
+#include "op/runner.h"
 
 /* What there is, or will be, beside the arena. */
 typedef struct {
-    size_t state;      /* variables, in whole pages */
+    size_t state;      /* variables; on the host in whole pages */
     size_t books;      /* the rest of the ledger: now, and what is to come */
-    size_t code_bytes; /* a bound of the code that kernels make */
+    size_t code_bytes; /* a bound of the code that kernels make, or of what libraries take */
 } sn_share_need;
 
 typedef struct {
@@ -36,6 +40,12 @@ typedef struct {
 /* Of the host's memory. */
 SNUG_CHECKED snug_status sn_share_find(snug_engine *e, size_t budget, const sn_share_need *need,
                                        sn_share *out, snug_error *err);
+/* Of a card's memory, of which the facts are what its driver told last. Where what libraries take
+ * is known only with a plan (code_bytes is 0), who plans takes it from the arena (room.h). */
+void sn_share_find_card(const sn_gpu_facts *f, size_t budget, const sn_share_need *need,
+                        sn_share *out);
+/* The budget there: as asked for, but no more than this process can have; 0: all of that. */
+size_t sn_share_of_card(const sn_gpu_facts *f, size_t asked);
 /* The smallest budget that leaves so many bytes, for any process that is as this one but for some
  * pages; in whole pages, as a cgroup counts. */
 size_t sn_share_budget(const sn_share *s, size_t arena_bytes);

@@ -24,7 +24,6 @@
 #include <unistd.h>
 
 #define FILE_NAME   "libsnug-cuda.so"
-#define HOST_ROW    "host:"
 #define PIECE_BYTES ((size_t)4 << 20)
 enum { N_PIECES = 2, FIRST_PIECE = 5 }; /* moments from there on are theirs; inside.h: the others */
 #define ROOM_MS 200 /* so long others' part of the card is taken for what it was */
@@ -124,7 +123,7 @@ static snug_status describe_host_row(const sn_gpu_device *g, const sn_opdesc *d,
     SNUG_TRY(g->host.device.describe(&g->host.device, d, &v, err));
     const double rate = g->device.rates.memory / g->device.rates.spill_read;
     *out = v;
-    snprintf(out->impl, sizeof out->impl, HOST_ROW "%.30s", v.impl);
+    snprintf(out->impl, sizeof out->impl, SN_BY_HOST "%.30s", v.impl);
     out->workspace_bytes = 0; /* the host's */
     out->bytes = v.bytes * rate;
     out->speed = SN_SPEED_LOOP;
@@ -142,10 +141,6 @@ static snug_status describe(const sn_device *device, const sn_opdesc *d, sn_vari
 
 sn_gpu_device *sn_gpu_of(const sn_device *d) {
     return d->describe == describe ? (sn_gpu_device *)(uintptr_t)d : NULL;
-}
-
-bool sn_gpu_is_host_row(const char *impl) {
-    return strncmp(impl, HOST_ROW, sizeof HOST_ROW - 1) == 0;
 }
 
 /* --- opening ---------------------------------------------------------------------------------- */
@@ -176,16 +171,15 @@ static void close_gpu(void *object) {
 }
 
 static snug_status check_context(sn_gpu_device *g, snug_error *err) {
-    sn_gpu_facts facts;
     char have[24], need[24];
-    SNUG_TRY(g->api->facts(g->gpu, &facts, err));
-    g->first_context = facts.context_bytes;
-    if (g->budget_bytes == 0 || facts.context_bytes < g->budget_bytes)
+    SNUG_TRY(g->api->facts(g->gpu, &g->facts, err));
+    g->first_context = g->facts.context_bytes;
+    if (g->budget_bytes == 0 || g->first_context < g->budget_bytes)
         return SNUG_OK;
     return sn_fail(err, SNUG_E_BUDGET,
                    "a budget of %s on %s is less than its context alone takes, %s; give it more",
                    snug_bytes_print(g->budget_bytes, have, sizeof have), g->device.name,
-                   snug_bytes_print(facts.context_bytes, need, sizeof need));
+                   snug_bytes_print(g->first_context, need, sizeof need));
 }
 
 static snug_status open_gpu(sn_gpu_device *g, int index, const snug_device_options *o,
@@ -342,15 +336,14 @@ snug_status snug_device_look(snug_engine *engine, snug_device_info *out, snug_er
 
 /* --- memory ----------------------------------------------------------------------------------- */
 
-static snug_status room_now(sn_gpu_device *d, size_t *bytes, size_t *granule, snug_error *err) {
-    sn_gpu_facts f;
-    SNUG_TRY(d->api->facts(d->gpu, &f, err));
-    const size_t taken = f.context_bytes + f.held_bytes;
+static snug_status look_now(sn_gpu_device *d, snug_error *err) {
+    const sn_gpu_facts *const f = &d->facts;
+    SNUG_TRY(d->api->facts(d->gpu, &d->facts, err));
+    const size_t taken = f->context_bytes + f->held_bytes;
     const size_t known = d->first_context + d->captured_bytes;
-    d->loaded_bytes = f.context_bytes > known ? f.context_bytes - known : 0;
+    d->loaded_bytes = f->context_bytes > known ? f->context_bytes - known : 0;
     const size_t left = d->budget_bytes > taken ? d->budget_bytes - taken : 0;
-    *bytes = d->budget_bytes > 0 && left < f.free_bytes ? left : f.free_bytes;
-    *granule = f.granule_bytes;
+    d->room_bytes = d->budget_bytes > 0 && left < f->free_bytes ? left : f->free_bytes;
     return SNUG_OK;
 }
 
@@ -360,14 +353,18 @@ static int64_t now_ms(void) {
     return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000 + 1;
 }
 
+snug_status sn_gpu_look(sn_gpu_device *d, snug_error *err) {
+    const int64_t now = now_ms();
+    if (d->room_ms != 0 && now - d->room_ms <= ROOM_MS)
+        return SNUG_OK;
+    SNUG_TRY(look_now(d, err));
+    d->room_ms = now;
+    return SNUG_OK;
+}
+
 snug_status sn_gpu_room(sn_gpu_device *d, size_t *bytes, snug_error *err) {
     sn_gpu_pool_info pool;
-    size_t granule;
-    const int64_t now = now_ms();
-    if (d->room_ms == 0 || now - d->room_ms > ROOM_MS) {
-        SNUG_TRY(room_now(d, &d->room_bytes, &granule, err));
-        d->room_ms = now;
-    }
+    SNUG_TRY(sn_gpu_look(d, err));
     sn_gpu_pool_tell(d, &pool);
     *bytes = d->room_bytes + pool.idle_bytes;
     return SNUG_OK;
@@ -386,19 +383,19 @@ bool sn_gpu_has_beside(sn_gpu_device *d, size_t bytes) {
 
 snug_status sn_gpu_take(sn_gpu_device *d, const char *what, size_t bytes, void **out,
                         snug_error *err) {
-    size_t room, granule, whole;
+    size_t whole;
     char have[24], need[24];
     d->room_ms = 0;
-    SNUG_TRY(room_now(d, &room, &granule, err));
-    if (!sn_size_align(bytes > 0 ? bytes : 1, granule, &whole))
+    SNUG_TRY(look_now(d, err));
+    if (!sn_size_align(bytes > 0 ? bytes : 1, d->facts.granule_bytes, &whole))
         return sn_fail(err, SNUG_E_OVERFLOW, "%zu bytes exceed every GPU", bytes);
-    if (whole > room) {
+    if (whole > d->room_bytes) {
         sn_gpu_pool_trim(d);
-        SNUG_TRY(room_now(d, &room, &granule, err));
+        SNUG_TRY(look_now(d, err));
     }
-    if (whole > room)
+    if (whole > d->room_bytes)
         return sn_fail(err, SNUG_E_BUDGET, "%s has %s left, %s needs %s; give it a larger budget",
-                       d->device.name, snug_bytes_print(room, have, sizeof have), what,
+                       d->device.name, snug_bytes_print(d->room_bytes, have, sizeof have), what,
                        snug_bytes_print(whole, need, sizeof need));
     return d->api->alloc(d->gpu, bytes, out, err);
 }

@@ -2,7 +2,7 @@
  * for it.
  *
  * To the planner it is an sn_device. A row that has no kernel there is described by the host's: its
- * impl begins with "host:", and the executor runs it on the processor between two copies.
+ * impl (op/impl.h) says so, and the executor runs it on the processor between two copies.
  *
  * All steps of a run are enqueued by the calling thread, in the order of the plan: queue q of the
  * plan is queue q of the device. A run that can be captured (its feeds are staged whole, no row
@@ -13,6 +13,7 @@
 #define SN_EXEC_GPU_H
 
 #include "kernels/cpu/cpu.h"
+#include "op/impl.h"
 #include "op/runner.h"
 
 #include <snug/device.h>
@@ -38,7 +39,8 @@ typedef struct sn_gpu_device {
     size_t first_context;     /* bytes, when it was opened */
     size_t loaded_bytes;      /* that it grew by since, but for captured runs: libraries' code */
     size_t captured_bytes;    /* that captured runs took, now or before */
-    size_t room_bytes;        /* as the driver last told; asking it takes as long as a small run */
+    sn_gpu_facts facts;       /* as the driver last told; asking it takes as long as a small run */
+    size_t room_bytes;        /* of them, and of the budget */
     int64_t room_ms;          /* when; 0: something was taken or given since */
 } sn_gpu_device;
 
@@ -58,6 +60,8 @@ const sn_device *sn_engine_device(const snug_engine *e, sn_cpu_device *cpu);
 SNUG_CHECKED snug_status sn_gpu_take(sn_gpu_device *d, const char *what, size_t bytes, void **out,
                                      snug_error *err);
 void sn_gpu_give(sn_gpu_device *d, void *block); /* NULL is legal */
+/* d->facts, but for the granule, are not older than what was taken or given last. */
+SNUG_CHECKED snug_status sn_gpu_look(sn_gpu_device *d, snug_error *err);
 /* What sn_gpu_take may still give: of the budget, and of what is free; free chunks of the pool
  * count, and go where they are wanted. */
 SNUG_CHECKED snug_status sn_gpu_room(sn_gpu_device *d, size_t *bytes, snug_error *err);
@@ -75,7 +79,5 @@ SNUG_CHECKED snug_status sn_gpu_send_beside(sn_gpu_device *d, void *to, const vo
 /* Copies now, and waits. */
 SNUG_CHECKED snug_status sn_gpu_move(sn_gpu_device *d, sn_gpu_copy kind, void *to, const void *from,
                                      size_t bytes, snug_error *err);
-/* Whether a planned step runs on the host. */
-bool sn_gpu_is_host_row(const char *impl);
 
 #endif

@@ -39,15 +39,11 @@ static size_t larger(size_t a, size_t b) {
     return a > b ? a : b;
 }
 
-static bool is_library(const char *impl) {
-    return strncmp(impl, "cublaslt:", 9) == 0 || strncmp(impl, "cudnn:", 6) == 0;
-}
-
 size_t sn_gpu_kernels(const sn_plan *plan) {
     size_t n = 0, times = 1;
     for (uint32_t i = 0; i < plan->n_steps; i++) {
         const sn_step *s = &plan->steps[i];
-        const bool engine = s->kind == SN_STEP_RUN && is_library(s->impl);
+        const bool engine = s->kind == SN_STEP_RUN && sn_impl_is_library(s->impl);
         if (s->kind == SN_STEP_REPEAT)
             times = (size_t)s->repeat;
         else if (s->kind == SN_STEP_END)
@@ -104,8 +100,8 @@ size_t sn_gpu_reserve(const sn_gpu_device *d, const sn_plan *plan) {
         CAPTURE_BYTES + sn_graph_n_nodes(plan->graph) * NODE_KERNELS * KERNEL_BYTES;
     bool library = false;
     for (uint32_t i = 0; i < plan->n_steps; i++)
-        library =
-            library || (plan->steps[i].kind == SN_STEP_RUN && is_library(plan->steps[i].impl));
+        library = library ||
+                  (plan->steps[i].kind == SN_STEP_RUN && sn_impl_is_library(plan->steps[i].impl));
     return (capture < MOST_CAPTURE ? capture : MOST_CAPTURE) +
            (!has_guard && is_guarded(plan) ? GUARD_BYTES : 0) +
            (library && loaded < LIBRARY_BYTES ? LIBRARY_BYTES - loaded : 0);
@@ -162,7 +158,8 @@ static snug_status measure_run(const sn_runner *r, const sn_session *s, sn_bound
     bound->param_at = *n_params;
     *n_params += bound->n_params;
     part->checks = part->checks || sn_ops[bound->call.op].effect == SN_MAYFAIL;
-    return sn_gpu_is_host_row(bound->step->impl) ? measure_host_row(r, s, bound, err) : SNUG_OK;
+    return sn_impl_kind_of(bound->step->impl) == SN_IMPL_HOST ? measure_host_row(r, s, bound, err)
+                                                              : SNUG_OK;
 }
 
 /* A copy from one card to another goes through the first one's pinned memory. */

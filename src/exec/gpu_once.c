@@ -73,7 +73,7 @@ snug_status sn_gpu_call_once(snug_engine *e, const sn_device *d, const sn_opdesc
     sn_variant v = {0};
     void *block;
     SNUG_TRY(d->describe(d, desc, &v, err));
-    if (sn_gpu_is_host_row(v.impl))
+    if (sn_impl_kind_of(v.impl) == SN_IMPL_HOST)
         return sn_cpu_runner.call_once(e, &card->host.device, desc, call, err);
     lay_out(&o, v.workspace_bytes, NULL);
     SNUG_TRY(sn_gpu_take(card, "operands", o.bytes, &block, err));

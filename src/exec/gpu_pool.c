@@ -9,8 +9,8 @@
 #include "memory/engine.h"
 
 #define UNIT        ((size_t)SN_GPU_ALIGN)
-#define GRANULE     ((size_t)2 << 20)
 #define SMALL_BYTES ((size_t)1 << 20)  /* below it blocks lie in chunks for small ones */
+#define SMALL_CHUNK (2 * SMALL_BYTES)  /* of these chunks, at least */
 #define MOST_CHUNK  ((size_t)32 << 20) /* of such chunks, which grow with their sum */
 #define KEPT_BYTES  ((size_t)256 << 20)
 
@@ -27,21 +27,21 @@ struct sn_gpu_pool {
     size_t small_bytes; /* of chunks for small blocks */
 };
 
-static size_t in(size_t unit, size_t bytes) {
-    return (bytes + unit - 1) / unit * unit;
-}
-
 /* Of a block, in its chunk. */
 static size_t block_room(size_t bytes) {
-    return in(UNIT, bytes > 0 ? bytes : 1);
+    return ((bytes > 0 ? bytes : 1) + UNIT - 1) / UNIT * UNIT;
 }
 
 /* Two small blocks of a little over a third of a chunk leave nearly a third of it to none. */
-size_t sn_gpu_pool_bytes(size_t bytes) {
+size_t sn_gpu_pool_bytes(const sn_gpu_device *d, size_t bytes) {
     if (bytes > SIZE_MAX / 2)
         return bytes; /* none has them */
     const size_t room = block_room(bytes);
-    return room < SMALL_BYTES ? room + room / 2 : in(GRANULE, room);
+    return room < SMALL_BYTES ? room + room / 2 : sn_gpu_granules(&d->facts, room);
+}
+
+size_t sn_gpu_pool_slack(const sn_gpu_device *d) {
+    return sn_gpu_granules(&d->facts, SMALL_CHUNK);
 }
 
 /* --- blocks ----------------------------------------------------------------------------------- */
@@ -130,7 +130,8 @@ void sn_gpu_pool_trim(sn_gpu_device *d) {
 static size_t chunk_bytes(const sn_gpu_device *d, size_t bytes, bool small) {
     size_t grown = small && d->budget_bytes == 0 ? d->pool->small_bytes / 2 : 0;
     grown = grown < MOST_CHUNK ? grown : MOST_CHUNK;
-    return in(GRANULE, bytes > grown ? bytes : grown);
+    grown = small && grown < SMALL_CHUNK ? SMALL_CHUNK : grown;
+    return sn_gpu_granules(&d->facts, bytes > grown ? bytes : grown);
 }
 
 static snug_status fill_chunk(sn_gpu_device *d, const char *what, sn_gpu_chunk *c,
@@ -153,7 +154,7 @@ static snug_status add_chunk(sn_gpu_device *d, const char *what, size_t bytes, b
     c->small = small;
     snug_status status = fill_chunk(d, what, c, NULL);
     if (status == SNUG_E_BUDGET || status == SNUG_E_MEMORY) { /* only what is needed, then */
-        c->bytes = in(GRANULE, bytes);
+        c->bytes = sn_gpu_granules(&d->facts, bytes);
         status = fill_chunk(d, what, c, err);
     }
     if (status != SNUG_OK) {

@@ -27,8 +27,9 @@ SNUG_CHECKED snug_status sn_gpu_pool_take(sn_gpu_device *d, const char *what, si
                                           sn_gpu_block **out, snug_error *err);
 void sn_gpu_pool_give(sn_gpu_device *d, sn_gpu_block *b); /* NULL is legal */
 /* What a block of so many may take of the device at most; small ones share chunks, of which the
- * last one may be nearly empty beside. */
-size_t sn_gpu_pool_bytes(size_t bytes);
+ * last one may be nearly empty: that much more, once. */
+size_t sn_gpu_pool_bytes(const sn_gpu_device *d, size_t bytes);
+size_t sn_gpu_pool_slack(const sn_gpu_device *d);
 /* Gives free chunks back to the device. */
 void sn_gpu_pool_trim(sn_gpu_device *d);
 void sn_gpu_pool_close(sn_gpu_device *d);

@@ -72,15 +72,17 @@ static bool fuse_bias(sn_fuser *f, uint32_t n) {
     return false;
 }
 
-/* A cap that is not a constant 6 stays an operator. */
-static bool is_cap_of_six(const sn_fuser *f, const sn_node_info *node) {
-    const sn_param_info *p = sn_graph_param_at(f->g, (sn_param){(uint32_t)node->attrs.value.value});
-    return p->name[0] == 0 && p->kind == SN_PARAM_REAL && p->real == 6;
+bool sn_graph_is_relu6(const sn_graph *g, const sn_node_info *n) {
+    if (sn_ops[n->op].fuses != SN_ACT_relu6)
+        return false;
+    const sn_param_info *cap = sn_graph_param_at(g, (sn_param){(uint32_t)n->attrs.value.value});
+    return cap->name[0] == 0 && cap->kind == SN_PARAM_REAL && cap->real == 6;
 }
 
 static bool fuse_activation(sn_fuser *f, uint32_t n) {
     const sn_act act = sn_ops[f->records[n].node.op].fuses;
-    if (act == SN_ACT_none || (act == SN_ACT_relu6 && !is_cap_of_six(f, &f->records[n].node)))
+    if (act == SN_ACT_none ||
+        (act == SN_ACT_relu6 && !sn_graph_is_relu6(f->g, &f->records[n].node)))
         return false;
     sn_record *r = open_product(f, f->records[n].in[0]);
     if (!r)

@@ -251,6 +251,9 @@ SNUG_CHECKED snug_status sn_graph_copy(const sn_graph *g, sn_graph **out, snug_e
 /* Weight gradients of convolutions of a concatenation by its parts (unjoin.c); *out NULL: none. */
 SNUG_CHECKED snug_status sn_graph_unjoin(const sn_graph *g, sn_graph **out, snug_error *err);
 
+/* A cap that is the constant 6, which a product before it takes in; any other stays an operator. */
+bool sn_graph_is_relu6(const sn_graph *g, const sn_node_info *n);
+
 /* What pays only sometimes. A fused graph may be fused again with more. */
 typedef struct {
     /* The weight gradient of a wide dense layer dies inside its Adam update: the largest gradient

@@ -65,6 +65,12 @@ typedef struct {
     bool watched;         /* by NVML; else context_bytes is what it usually is */
 } sn_gpu_facts;
 
+/* What a block of so many bytes takes there. */
+static inline size_t sn_gpu_granules(const sn_gpu_facts *f, size_t bytes) {
+    const size_t rest = bytes % f->granule_bytes;
+    return rest > 0 ? bytes - rest + f->granule_bytes : bytes;
+}
+
 typedef enum {
     SN_GPU_TO,
     SN_GPU_FROM,

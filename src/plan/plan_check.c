@@ -14,6 +14,7 @@
  *   iterations    of a block: 0, 1, the last one, and those between at once, whatever their number:
  *                 plan_check_bytes.c says how and why that is enough. Numbers are of both ends
  *                 of such a run (sn_ends) */
+#include "op/impl.h"
 #include "plan/plan_check.h"
 
 #include <string.h>
@@ -66,13 +67,10 @@ static snug_status check_transfer(const sn_checker *c, const sn_step *s) {
 /* A library of a GPU has a way of its own for each height: the shorter last slice may take another
  * one of the same library. */
 static bool is_same_kernel(const sn_checker *c, const char *planned, const char *found) {
-    static const char *const libraries[] = {"cudnn:", "cublaslt:"};
-    bool same = strncmp(planned, found, sizeof c->p->steps->impl) == 0;
-    for (size_t i = 0; c->run.at[0] > 0 && !same && i < 2; i++) {
-        const size_t n = strlen(libraries[i]);
-        same = strncmp(planned, libraries[i], n) == 0 && strncmp(found, libraries[i], n) == 0;
-    }
-    return same;
+    if (strncmp(planned, found, sizeof c->p->steps->impl) == 0)
+        return true;
+    return c->run.at[0] > 0 && sn_impl_is_library(planned) &&
+           sn_impl_kind_of(planned) == sn_impl_kind_of(found);
 }
 
 /* The operator can be cut so, and the device runs the slice as the plan says. Behind the first

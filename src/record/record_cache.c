@@ -69,10 +69,8 @@ static snug_status add_node(key *k, const sn_graph *g, const sn_node_info *n, sn
         k->words[k->n++] = n->out[i].i;
     for (int i = 0; i < family->n_fields; i++)
         add_field(k, &family->fields[i], &n->attrs);
-    if (n->op == SN_OP_relu_max) { /* a cap of six goes into the product before it */
-        const sn_param cap = {(uint32_t)n->attrs.value.value};
-        k->words[k->n++] = sn_graph_param_at(g, cap)->real == 6;
-    }
+    if (sn_ops[n->op].fuses == SN_ACT_relu6)
+        k->words[k->n++] = sn_graph_is_relu6(g, n);
     return SNUG_OK;
 }
 
@@ -154,10 +152,14 @@ void sn_cache_drop(snug_recorder *r, sn_entry *entry) {
     destroy_entry(r, entry);
 }
 
-void sn_cache_keep(snug_recorder *r, const sn_entry *only) {
+static size_t arena_of(const sn_entry *e) {
+    return e->plan->memories[SN_MEM_FIRST_ARENA].bytes;
+}
+
+void sn_cache_keep(snug_recorder *r, const sn_side *side, const sn_entry *only, size_t least) {
     for (sn_entry **link = &r->entries; *link;) {
         sn_entry *e = *link;
-        if (e == only || e->side == &sn_host_side) {
+        if (e == only || e->side != side || arena_of(e) < least) {
             link = &e->next;
             continue;
         }
@@ -237,12 +239,16 @@ const char *sn_cache_largest(const sn_recording *rec, char *text, size_t size) {
     return best == UINT32_MAX ? "nothing" : sn_recording_where(rec, (sn_node){best}, text, size);
 }
 
+size_t sn_cache_left(const sn_share *share, size_t extra) {
+    const size_t left = share->arena + extra;
+    return share->missing < left ? left - share->missing : 0;
+}
+
 static snug_status refuse(const snug_recorder *r, const sn_recording *rec,
                           const sn_plan_floor *floor, size_t extra, snug_error *err) {
     const sn_share *share = &r->share;
     const size_t breath = r->hooks.collect ? BREATH : r->worker ? BREATH + WAITING * extra : 0;
     const size_t least = sn_share_budget(share, floor->bytes + breath);
-    const size_t taken = share->budget - share->arena + share->missing;
     char have[24], need[24], arena[24], outputs[24], held[24], rest[24], value[320];
     return sn_fail(
         err, SNUG_E_BUDGET,
@@ -252,8 +258,7 @@ static snug_status refuse(const snug_recorder *r, const sn_recording *rec,
         sn_cache_largest(rec, value, sizeof value),
         snug_bytes_print(floor->bytes, arena, sizeof arena),
         snug_bytes_print(extra, outputs, sizeof outputs),
-        snug_bytes_print(taken < share->budget + extra ? share->budget + extra - taken : 0, rest,
-                         sizeof rest),
+        snug_bytes_print(sn_cache_left(share, extra), rest, sizeof rest),
         snug_bytes_print(share->budget, have, sizeof have),
         snug_bytes_print(held_bytes(r), held, sizeof held),
         sn_bytes_print_up(least, need, sizeof need));
@@ -382,10 +387,6 @@ static snug_status make_entry(snug_recorder *r, const sn_recording *rec, const s
 }
 
 /* --- finding ---------------------------------------------------------------------------------- */
-static size_t arena_of(const sn_entry *e) {
-    return e->plan->memories[SN_MEM_FIRST_ARENA].bytes;
-}
-
 /* Small enough, and made without a limit or for about this room. */
 static bool serves(const sn_entry *e, size_t room) {
     const size_t limit = e->arena_limit, arena = arena_of(e);
@@ -398,17 +399,10 @@ static bool serves(const sn_entry *e, size_t room) {
 
 /* Plans of the host that are larger than their room, and an arena that is. */
 static void drop_larger(snug_recorder *r, size_t room) {
-    for (sn_entry **link = &r->entries; room > 0 && *link;) {
-        sn_entry *e = *link;
-        if (e->side != &sn_host_side || arena_of(e) <= room) {
-            link = &e->next;
-            continue;
-        }
-        *link = e->next;
-        r->n_entries--;
-        destroy_entry(r, e);
-    }
-    if (room > 0 && sn_executor_arena(r->executor, SN_MEM_FIRST_ARENA).bytes > room)
+    if (room == 0)
+        return;
+    sn_cache_keep(r, &sn_host_side, NULL, room + 1);
+    if (sn_executor_arena(r->executor, SN_MEM_FIRST_ARENA).bytes > room)
         sn_executor_forget(r->executor);
 }
 
@@ -518,13 +512,20 @@ static bool reads_from_any(size_t offset) {
     return true;
 }
 
-static size_t as_many(size_t bytes) {
+static size_t as_many(const snug_recorder *r, size_t bytes) {
+    (void)r;
     return bytes;
 }
 
 static void host_wrote(snug_recorder *r, sn_storage *s) {
     if (s->data)
         sn_storage_leave_card(r, s);
+}
+
+static bool copy_later(snug_recorder *r, const snug_type *type, const void *data,
+                       snug_tensor **out) {
+    (void)r, (void)type, (void)data, (void)out;
+    return false;
 }
 
 static snug_status host_prepare(snug_recorder *r, const sn_entry *e, snug_error *err) {
@@ -542,6 +543,7 @@ static void host_after(snug_recorder *r, bool went_well) {
 }
 
 const sn_side sn_host_side = {.counts_steps = true,
+                              .keeps = true,
                               .device = host_device,
                               .executor = host_executor,
                               .bytes = host_bytes,
@@ -551,6 +553,7 @@ const sn_side sn_host_side = {.counts_steps = true,
                               .reads_from = reads_from_any,
                               .taken = as_many,
                               .wrote = host_wrote,
+                              .copy = copy_later,
                               .find_room = find_room,
                               .keep_within = drop_larger,
                               .plan = plan_here,

@@ -218,7 +218,7 @@ static sn_node reader_of(const run *u, uint32_t leaf) {
 }
 
 static snug_status bring_leaves(run *u, snug_error *err) {
-    for (uint32_t i = 0; u->r->away && i < u->rec->n_leaf; i++) {
+    for (uint32_t i = 0; u->r->n_sides > 1 && i < u->rec->n_leaf; i++) {
         const snug_status status = bring_leaf(u, i, err);
         if (status != SNUG_OK)
             return fail_at(u, reader_of(u, i), status, err);
@@ -227,7 +227,7 @@ static snug_status bring_leaves(run *u, snug_error *err) {
 }
 
 static snug_status add_taken(const run *u, size_t bytes, size_t *sum, snug_error *err) {
-    if (sn_size_add(*sum, u->side->taken(bytes), sum))
+    if (sn_size_add(*sum, u->side->taken(u->r, bytes), sum))
         return SNUG_OK;
     return sn_fail(err, SNUG_E_OVERFLOW, "the results of this step exceed the address space");
 }
@@ -260,7 +260,7 @@ static snug_status find_entry(run *u, snug_error *err) {
     for (size_t i = 0; extra < all && i < u->n_output; i++) {
         size_t bytes;
         SNUG_TRY(output_bytes(u, i, &bytes, err));
-        shared += donor_of(u, i) == UINT32_MAX ? 0 : u->side->taken(bytes);
+        shared += donor_of(u, i) == UINT32_MAX ? 0 : u->side->taken(u->r, bytes);
     }
     return all - shared <= extra ? SNUG_OK
                                  : sn_cache_find(u->r, u->rec, u->side, all, &u->entry, err);
@@ -273,7 +273,7 @@ static size_t set_feeds(const run *u, bool fed) {
     for (uint32_t i = 0; i < u->rec->n_leaf; i++) {
         const sn_storage *s = u->rec->leaf[i].storage;
         size_t bytes;
-        const bool may = u->side->feeds && s && s->data && !s->card_block &&
+        const bool may = u->side->feeds && s && u->side->feeds->may_stay(s) &&
                          leaf_bytes(u, i, &bytes, NULL) == SNUG_OK && bytes >= FED_BYTES;
         sn_graph_set_fed(u->rec->graph, i, fed && may);
         sum += may ? bytes : 0;
@@ -289,13 +289,10 @@ static bool has_plan(const run *u) {
 
 /* Large leaves lie on the host alone. */
 static snug_status take_back(run *u, snug_error *err) {
-    snug_recorder *r = u->r;
     for (uint32_t i = 0; i < u->rec->n_leaf; i++) {
         sn_storage *s = u->rec->leaf[i].storage;
-        if (!s || !s->card_block || s->bytes < FED_BYTES)
-            continue;
-        SNUG_TRY(sn_storage_to_host(r, s, err));
-        sn_storage_leave_card(r, s);
+        if (s && s->bytes >= FED_BYTES)
+            SNUG_TRY(u->side->feeds->leave(u->r, s, err));
     }
     return SNUG_OK;
 }
@@ -309,7 +306,7 @@ static snug_status bring_and_find(run *u, snug_error *err) {
 static bool should_feed(const run *u) {
     size_t left;
     const size_t sum = set_feeds(u, true);
-    return sum > 0 && sn_card_left(u->r, &left) && (sum > left / 2 || has_plan(u));
+    return sum > 0 && u->side->feeds->left(u->r, &left) && (sum > left / 2 || has_plan(u));
 }
 
 /* Leaves and variables of the run. */
@@ -336,9 +333,9 @@ static snug_status find_way(run *u, snug_error *err) {
     }
     (void)set_feeds(u, false);
     snug_status status = bring_and_find(u, &first);
-    if (status == SNUG_E_BUDGET && sn_card_drop_doubles(u->r, has_storage, u))
+    if (status == SNUG_E_BUDGET && u->side->feeds->drop_doubles(u->r, has_storage, u))
         status = bring_and_find(u, &first);
-    if (status == SNUG_E_BUDGET && sn_cache_leave_card(u->r, &u->entry))
+    if (status == SNUG_E_BUDGET && u->side->feeds->drop_plans(u->r, &u->entry))
         status = bring_and_find(u, &first);
     if (status == SNUG_E_BUDGET && take_back(u, NULL) == SNUG_OK && set_feeds(u, true) > 0)
         return bring_and_find(u, err);
@@ -595,8 +592,8 @@ static snug_status find_and_run(run *u, snug_error *err) {
     if (sn_graph_n_outputs(u->rec->graph) == 0 && !u->rec->has_effects)
         return SNUG_OK; /* nobody wants anything that is not there */
     const bool direct = sn_direct_fits(u->rec);
-    const bool away = u->r->away && !direct && !u->rec->on_host && !is_tiny(u->rec);
-    u->side = away ? u->r->away : &sn_host_side;
+    const bool stays = u->r->n_sides == 1 || direct || u->rec->on_host || is_tiny(u->rec);
+    u->side = stays ? &sn_host_side : u->r->side;
     if (direct) {
         SNUG_TRY(bring_leaves(u, err));
         return run_direct(u, err);

@@ -7,7 +7,7 @@
  *    leave the card where a run has no room otherwise.
  * 3. What a run has written is dropped on the other side (the side's `wrote`).
  * 4. Bytes of the caller's are let go between runs only: doing so may be his code. */
-#include "record/recording.h"
+#include "record/card.h"
 
 #include "memory/pool.h"
 
@@ -31,18 +31,18 @@ void sn_storage_uncount(snug_recorder *r, sn_storage *s) {
 }
 
 static size_t *card_sum_of(snug_recorder *r, const sn_storage *s) {
-    return s->category == SN_MEM_TENSORS ? &r->card_tensor_bytes : &r->card_variable_bytes;
+    return s->category == SN_MEM_TENSORS ? &r->card->tensor_bytes : &r->card->variable_bytes;
 }
 
 /* --- on both sides ---------------------------------------------------------------------------- */
 static void note_double(snug_recorder *r, sn_storage *s) {
-    if (s->double_link || !s->data || !s->card_block || s->bytes <= BOTH_BYTES)
+    if (s->double_link || !s->data || !s->on_card || s->bytes <= BOTH_BYTES)
         return;
-    s->next_double = r->doubles;
-    s->double_link = &r->doubles;
+    s->next_double = r->card->doubles;
+    s->double_link = &r->card->doubles;
     if (s->next_double)
         s->next_double->double_link = &s->next_double;
-    r->doubles = s;
+    r->card->doubles = s;
 }
 
 static void forget_double(sn_storage *s) {
@@ -78,49 +78,63 @@ void sn_storage_leave_host(snug_recorder *r, sn_storage *s) {
 
 void sn_storage_leave_card(snug_recorder *r, sn_storage *s) {
     forget_double(s);
-    if (!s->card_block)
+    if (!s->on_card)
         return;
     *card_sum_of(r, s) -= s->bytes;
-    sn_gpu_pool_give(r->card, s->card_block);
-    s->card_block = NULL;
+    sn_gpu_pool_give(r->card->gpu, s->on_card);
+    s->on_card = NULL;
 }
 
 /* --- moving ----------------------------------------------------------------------------------- */
 /* Arenas of plans that are not running may lie in the way. */
-snug_status sn_card_take(snug_recorder *r, const char *what, size_t bytes, sn_gpu_block **out,
-                         snug_error *err) {
-    const snug_status status = sn_gpu_pool_take(r->card, what, bytes, out, err);
+static snug_status take_block(snug_recorder *r, const char *what, size_t bytes, sn_gpu_block **out,
+                              snug_error *err) {
+    const snug_status status = sn_gpu_pool_take(r->card->gpu, what, bytes, out, err);
     if (status != SNUG_E_BUDGET)
         return status;
-    sn_executor_forget(r->card_executor);
-    return sn_gpu_pool_take(r->card, what, bytes, out, err);
+    sn_executor_forget(r->card->executor);
+    return sn_gpu_pool_take(r->card->gpu, what, bytes, out, err);
 }
 
 static size_t card_bytes(const snug_recorder *r) {
     sn_gpu_pool_info pool;
-    sn_gpu_pool_tell(r->card, &pool);
-    return pool.used_bytes + sn_executor_arena(r->card_executor, SN_MEM_FIRST_ARENA).bytes;
+    sn_gpu_pool_tell(r->card->gpu, &pool);
+    return pool.used_bytes + sn_executor_arena(r->card->executor, SN_MEM_FIRST_ARENA).bytes;
 }
 
 void sn_card_note_peak(snug_recorder *r) {
     const size_t now = card_bytes(r);
-    r->card_peak_bytes = now > r->card_peak_bytes ? now : r->card_peak_bytes;
+    r->card->peak_bytes = now > r->card->peak_bytes ? now : r->card->peak_bytes;
 }
 
-snug_status sn_storage_take_card(snug_recorder *r, sn_storage *s, snug_error *err) {
+/* Not filled. */
+static snug_status take_place(snug_recorder *r, sn_storage *s, snug_error *err) {
     const char *what = s->category == SN_MEM_TENSORS ? "a tensor" : "a variable";
-    SNUG_TRY(sn_card_take(r, what, s->bytes, &s->card_block, err));
+    SNUG_TRY(take_block(r, what, s->bytes, &s->on_card, err));
     *card_sum_of(r, s) += s->bytes;
     sn_storage_count(r, s);
     return SNUG_OK;
 }
 
+snug_status sn_storage_create_on_card(snug_recorder *r, sn_category cat, size_t bytes,
+                                      sn_storage **out, snug_error *err) {
+    const sn_storage like = {.bytes = bytes, .category = cat};
+    sn_storage *s;
+    SNUG_TRY(sn_storage_like(r, &like, &s, err));
+    const snug_status status = take_place(r, s, err);
+    if (status != SNUG_OK)
+        sn_storage_drop(r, s);
+    else
+        *out = s;
+    return status;
+}
+
 snug_status sn_storage_to_card(snug_recorder *r, sn_storage *s, snug_error *err) {
-    if (s->card_block)
+    if (s->on_card)
         return SNUG_OK;
-    SNUG_TRY(sn_storage_take_card(r, s, err));
+    SNUG_TRY(take_place(r, s, err));
     const snug_status status =
-        sn_gpu_send(r->card, SN_GPU_TO, s->card_block->data, s->data, s->bytes, err);
+        sn_gpu_send(r->card->gpu, SN_GPU_TO, s->on_card->data, s->data, s->bytes, err);
     if (status != SNUG_OK)
         sn_storage_leave_card(r, s);
     else if (s->bytes > BOTH_BYTES && s->pins == 0)
@@ -135,7 +149,7 @@ snug_status sn_storage_to_host(snug_recorder *r, sn_storage *s, snug_error *err)
         return SNUG_OK;
     SNUG_TRY(sn_alloc(r->engine, s->category, s->bytes, &s->data, err));
     const snug_status status =
-        sn_gpu_move(r->card, SN_GPU_FROM, s->data, s->card_block->data, s->bytes, err);
+        sn_gpu_move(r->card->gpu, SN_GPU_FROM, s->data, s->on_card->data, s->bytes, err);
     if (status != SNUG_OK)
         sn_storage_leave_host(r, s);
     else
@@ -146,7 +160,7 @@ snug_status sn_storage_to_host(snug_recorder *r, sn_storage *s, snug_error *err)
 bool sn_card_drop_doubles(snug_recorder *r, bool (*keeps)(const void *ctx, const sn_storage *s),
                           const void *ctx) {
     bool any = false;
-    for (sn_storage *s = r->doubles, *next; s; s = next) {
+    for (sn_storage *s = r->card->doubles, *next; s; s = next) {
         next = s->next_double;
         if (keeps(ctx, s))
             continue;
@@ -160,13 +174,13 @@ bool sn_card_drop_doubles(snug_recorder *r, bool (*keeps)(const void *ctx, const
 /* Arenas stay: a run is in them. */
 static void bring_beside(snug_recorder *r, sn_storage *s) {
     size_t left;
-    if (s->card_block || !s->data || sn_gpu_room(r->card, &left, NULL) != SNUG_OK ||
+    if (s->on_card || !s->data || sn_gpu_room(r->card->gpu, &left, NULL) != SNUG_OK ||
         s->bytes > left / 2 ||
-        sn_gpu_pool_take(r->card, "a tensor", s->bytes, &s->card_block, NULL) != SNUG_OK)
+        sn_gpu_pool_take(r->card->gpu, "a tensor", s->bytes, &s->on_card, NULL) != SNUG_OK)
         return;
     *card_sum_of(r, s) += s->bytes;
     sn_storage_count(r, s);
-    if (sn_gpu_send_beside(r->card, s->card_block->data, s->data, s->bytes, NULL) != SNUG_OK)
+    if (sn_gpu_send_beside(r->card->gpu, s->on_card->data, s->data, s->bytes, NULL) != SNUG_OK)
         sn_storage_leave_card(r, s);
     else
         note_double(r, s);
@@ -176,35 +190,35 @@ static void bring_beside(snug_recorder *r, sn_storage *s) {
 /* Nobody else uses the recorder while a plan runs. */
 void sn_card_bring_ahead(void *ctx) {
     snug_recorder *r = ctx;
-    for (uint32_t i = 0; i < r->n_ahead; i++)
-        bring_beside(r, r->ahead[i]);
+    for (uint32_t i = 0; i < r->card->n_ahead; i++)
+        bring_beside(r, r->card->ahead[i]);
 }
 
 void sn_card_end_ahead(snug_recorder *r, bool went_well) {
-    for (uint32_t i = 0; i < r->n_ahead; i++) {
-        sn_storage *s = r->ahead[i];
+    for (uint32_t i = 0; i < r->card->n_ahead; i++) {
+        sn_storage *s = r->card->ahead[i];
         if (!went_well && s->data)
             sn_storage_leave_card(r, s);
-        if (s->card_block && s->data && s->pins == 0)
+        if (s->on_card && s->data && s->pins == 0)
             sn_storage_leave_host(r, s);
         sn_storage_drop(r, s);
     }
-    r->n_ahead = 0;
+    r->card->n_ahead = 0;
 }
 
 void snug_tensor_bring(snug_tensor *t) {
     if (!t)
         return;
     snug_recorder *r = t->r;
-    if (!r || !r->card || r->on_host || t->state != SN_READY || t->storage->card_block ||
-        t->storage->bytes < AHEAD_BYTES || r->n_ahead == SN_N_AHEAD)
+    if (!r || !r->card || r->on_host || t->state != SN_READY || t->storage->on_card ||
+        t->storage->bytes < AHEAD_BYTES || r->card->n_ahead == SN_N_AHEAD)
         return;
     sn_storage_hold(t->storage);
-    r->ahead[r->n_ahead++] = t->storage;
+    r->card->ahead[r->card->n_ahead++] = t->storage;
 }
 
 void sn_storage_unpin(snug_recorder *r, sn_storage *s) {
-    if (--s->pins == 0 && s->card_block && s->bytes > BOTH_BYTES)
+    if (--s->pins == 0 && s->on_card && s->bytes > BOTH_BYTES)
         sn_storage_leave_host(r, s);
 }
 
@@ -213,7 +227,7 @@ snug_status sn_storage_read(snug_recorder *r, const sn_storage *s, size_t offset
     if (bytes == 0)
         return SNUG_OK;
     if (!s->data)
-        return sn_gpu_move(r->card, SN_GPU_FROM, to, s->card_block->data + offset, bytes, err);
+        return sn_gpu_move(r->card->gpu, SN_GPU_FROM, to, s->on_card->data + offset, bytes, err);
     memcpy(to, (const char *)s->data + offset, bytes);
     return SNUG_OK;
 }
@@ -247,21 +261,23 @@ void snug_recorder_tell_device(const snug_recorder *r, snug_recorder_device *out
     if (!(r && out))
         return;
     sn_gpu_pool_info pool;
-    *out = (snug_recorder_device){.tensor_bytes = r->card_tensor_bytes,
-                                  .variable_bytes = r->card_variable_bytes};
+    *out = (snug_recorder_device){.tensor_bytes = 0};
     if (!r->card)
         return;
-    sn_gpu_pool_tell(r->card, &pool);
-    out->arena_bytes = sn_executor_arena(r->card_executor, SN_MEM_FIRST_ARENA).bytes;
+    out->tensor_bytes = r->card->tensor_bytes;
+    out->variable_bytes = r->card->variable_bytes;
+    sn_gpu_pool_tell(r->card->gpu, &pool);
+    out->arena_bytes = sn_executor_arena(r->card->executor, SN_MEM_FIRST_ARENA).bytes;
     out->pool_bytes = pool.chunk_bytes;
     out->pool_free_bytes = pool.chunk_bytes - pool.used_bytes;
     out->pool_largest_free = pool.largest_free_bytes;
     out->bytes = card_bytes(r);
-    out->peak_bytes = r->card_peak_bytes > out->bytes ? r->card_peak_bytes : out->bytes;
+    out->peak_bytes = r->card->peak_bytes > out->bytes ? r->card->peak_bytes : out->bytes;
 }
 
 void snug_recorder_reset_peak(snug_recorder *r) {
     if (!r)
         return;
-    r->card_peak_bytes = r->card ? card_bytes(r) : 0;
+    if (r->card)
+        r->card->peak_bytes = card_bytes(r);
 }

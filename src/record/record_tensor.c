@@ -51,8 +51,8 @@ static snug_status fill(snug_engine *e, const sn_recipe *recipe, const snug_type
 }
 
 /* --- storage ---------------------------------------------------------------------------------- */
-static snug_status new_storage(snug_recorder *r, const sn_storage *like, sn_storage **out,
-                               snug_error *err) {
+snug_status sn_storage_like(snug_recorder *r, const sn_storage *like, sn_storage **out,
+                            snug_error *err) {
     void *block;
     SNUG_TRY(sn_alloc(r->engine, SN_MEM_TENSORS, sizeof **out, &block, err));
     *out = block;
@@ -65,8 +65,8 @@ static snug_status new_storage(snug_recorder *r, const sn_storage *like, sn_stor
  * system again, it would clear them for longer than it takes to fill them. Under a budget, which
  * counts each byte, nothing waits. */
 static bool leave_for_run(snug_recorder *r, sn_storage *s) {
-    if (r->running || r->closed || r->worker || r->away || s->foreign || s->bytes < LEAST_LEFT ||
-        s->category != SN_MEM_TENSORS || r->n_left == SN_MAX_LEFT ||
+    if (r->running || r->closed || r->worker || !r->side->keeps || s->foreign ||
+        s->bytes < LEAST_LEFT || s->category != SN_MEM_TENSORS || r->n_left == SN_MAX_LEFT ||
         s->bytes > MOST_LEFT - r->left_bytes || snug_budget_bytes(r->engine) > 0)
         return false;
     r->left[r->n_left++] = (sn_left){s->data, s->bytes};
@@ -112,24 +112,11 @@ snug_status sn_storage_create(snug_recorder *r, sn_category cat, size_t bytes, s
         SNUG_TRY(sn_pool_take(r->engine, bytes, &s.data, &s.taken, err));
     else if (cat != SN_MEM_TENSORS || !take_left(r, bytes, &s.data))
         SNUG_TRY(take_bytes(r, cat, bytes, &s.data, err));
-    const snug_status status = new_storage(r, &s, out, err);
+    const snug_status status = sn_storage_like(r, &s, out, err);
     if (status != SNUG_OK)
         sn_storage_leave_host(r, &s);
     else
         sn_storage_count(r, *out);
-    return status;
-}
-
-snug_status sn_storage_create_on_card(snug_recorder *r, sn_category cat, size_t bytes,
-                                      sn_storage **out, snug_error *err) {
-    const sn_storage like = {.bytes = bytes, .category = cat};
-    sn_storage *s;
-    SNUG_TRY(new_storage(r, &like, &s, err));
-    const snug_status status = sn_storage_take_card(r, s, err);
-    if (status != SNUG_OK)
-        sn_storage_drop(r, s);
-    else
-        *out = s;
     return status;
 }
 
@@ -142,7 +129,7 @@ snug_status sn_storage_adopt(snug_recorder *r, const void *data, size_t bytes,
                           .release = release,
                           .ctx = ctx,
                           .foreign = true};
-    return new_storage(r, &s, out, err);
+    return sn_storage_like(r, &s, out, err);
 }
 
 void sn_storage_hold(sn_storage *s) {
@@ -342,7 +329,7 @@ snug_status snug_tensor_copy(snug_recorder *r, const snug_type *type, const void
                              snug_tensor **out, snug_error *err) {
     SNUG_NEEDS(err, r && type && data && out);
     void *to;
-    if (sn_card_copy(r, type, data, out))
+    if (r->side->copy(r, type, data, out))
         return SNUG_OK;
     SNUG_TRY(snug_tensor_fresh(r, type, out, &to, err));
     sn_team_copy(sn_team_of(r->engine), to, data, (*out)->storage->bytes);

@@ -15,15 +15,14 @@ static snug_status fill_recorder(snug_recorder *r, snug_error *err) {
 }
 
 static void clear_recorder(snug_recorder *r) {
-    sn_card_end_ahead(r, true);
     sn_cache_clear(r);
     sn_seat_clear(r);
     sn_storage_free_left(r);
     sn_recording_drop_spare(r);
     sn_executor_destroy(r->executor);
-    sn_executor_destroy(r->card_executor);
+    sn_card_stop(r);
     sn_state_destroy(r->state);
-    r->executor = r->card_executor = NULL;
+    r->executor = NULL;
     r->state = NULL;
 }
 
@@ -40,6 +39,8 @@ static snug_status create(snug_engine *engine, bool worker, snug_recorder **out,
     snug_recorder *r = block;
     r->engine = engine;
     r->worker = worker;
+    r->side = &sn_host_side;
+    r->n_sides = 1;
     r->sequences = (sn_numbers){.engine = engine, .category = SN_MEM_OTHER};
     const snug_status status = fill_recorder(r, err);
     if (status != SNUG_OK) {

@@ -21,7 +21,6 @@
 #include "budget/room.h"
 #include "budget/share.h"
 #include "exec/exec.h"
-#include "exec/gpu_pool.h"
 #include "record/record.h"
 #include "memory/numbers.h"
 
@@ -29,7 +28,6 @@
 #define SN_FEW_TAPES    31                 /* that have a bit of every mark (record_sets.c) */
 #define SN_MAX_RECORDED 65536              /* nodes, after which a recording runs by itself */
 #define SN_MAX_HELD     ((size_t)64 << 20) /* bytes of leaves that only the recording holds */
-#define SN_N_AHEAD      16                 /* tensors that wait to be brought */
 /* Of a mark: more tapes see the value than have a bit, and the rest is the number of a set. */
 #define SN_MANY 0x80000000u
 /* Operations behind the first assignment: a run is not interrupted from there on, so it must not
@@ -37,8 +35,8 @@
 #define SN_MAX_WORK 2e10
 
 typedef struct sn_storage {
-    void *data;               /* on the host; NULL: not there */
-    sn_gpu_block *card_block; /* on the card; the same */
+    void *data;                   /* on the host; NULL: not there */
+    struct sn_gpu_block *on_card; /* the same on the card; for those who see card.h */
     size_t bytes;
     uint32_t refs, pins;        /* pins: who looks at `data` */
     sn_category category;       /* of own bytes */
@@ -287,15 +285,9 @@ struct snug_recorder {
     sn_state *state;          /* empty: executors want one */
     sn_cpu_device device;
     sn_executor *executor;
-    const struct sn_side *away; /* the other side: the card's; NULL: everything runs on the host */
-    sn_gpu_device *card;
-    sn_executor *card_executor;
-    size_t card_tensor_bytes, card_variable_bytes;
-    size_t card_left_bytes, card_reserve_bytes; /* when the newest plan was looked for */
-    size_t card_peak_bytes;
-    sn_storage *doubles;           /* chained by next_double */
-    sn_storage *ahead[SN_N_AHEAD]; /* held; for the card while it runs something else */
-    uint32_t n_ahead;
+    const struct sn_side *side; /* of steps that are worth the way there; else the host's */
+    uint32_t n_sides;
+    struct sn_card *card; /* beside the host (card.h); NULL: there is none */
     size_t fed_bytes; /* values of so many are made on the host: plans bring them; 0: none yet */
     bool on_host;     /* who sits records for the host */
     sn_entry *entries;
@@ -323,7 +315,6 @@ struct snug_recorder {
     int plans_to_come;    /* like the next one, and that */
     int slots_to_come;    /* of each weight, with the first update */
     size_t weight_bytes;  /* of trainable variables, whether they have numbers or not */
-    size_t taken_bytes;   /* the same on the card, by all but its arena */
     size_t tensor_bytes, variable_bytes;
     bool running, closed;
     bool judges;               /* plans are looked for, and not run */
@@ -341,9 +332,9 @@ struct snug_recorder {
 /* --- record_tensor.c: storage ----------------------------------------------------------------- */
 SNUG_CHECKED snug_status sn_storage_create(snug_recorder *r, sn_category cat, size_t bytes,
                                            sn_storage **out, snug_error *err);
-/* The same on the card. */
-SNUG_CHECKED snug_status sn_storage_create_on_card(snug_recorder *r, sn_category cat, size_t bytes,
-                                                   sn_storage **out, snug_error *err);
+/* With one hold, and of bytes what the other one has. */
+SNUG_CHECKED snug_status sn_storage_like(snug_recorder *r, const sn_storage *like, sn_storage **out,
+                                         snug_error *err);
 SNUG_CHECKED snug_status sn_storage_adopt(snug_recorder *r, const void *data, size_t bytes,
                                           void (*release)(void *ctx), void *ctx, sn_storage **out,
                                           snug_error *err);
@@ -359,22 +350,7 @@ void sn_storage_uncount(snug_recorder *r, sn_storage *s);
 
 /* --- record_place.c: on the host, on the card ------------------------------------------------- */
 /* Bytes that are there already stay; others are copied, and larger ones move. */
-SNUG_CHECKED snug_status sn_storage_to_card(snug_recorder *r, sn_storage *s, snug_error *err);
 SNUG_CHECKED snug_status sn_storage_to_host(snug_recorder *r, sn_storage *s, snug_error *err);
-/* Room on the card for a storage that has none there, not filled. */
-SNUG_CHECKED snug_status sn_storage_take_card(snug_recorder *r, sn_storage *s, snug_error *err);
-SNUG_CHECKED snug_status sn_card_take(snug_recorder *r, const char *what, size_t bytes,
-                                      sn_gpu_block **out, snug_error *err);
-/* What is used on the card now may be more than ever. */
-void sn_card_note_peak(snug_recorder *r);
-/* What waits to be brought goes there, where there is room, beside the run; ctx: the recorder. */
-void sn_card_bring_ahead(void *ctx);
-/* After that run: the host's bytes are let go, or the card's where it failed. */
-void sn_card_end_ahead(snug_recorder *r, bool went_well);
-/* Large storages that are on both sides, but those that `keeps` says yes to, leave the card;
- * whether there were any. */
-bool sn_card_drop_doubles(snug_recorder *r, bool (*keeps)(const void *ctx, const sn_storage *s),
-                          const void *ctx);
 void sn_storage_leave_host(snug_recorder *r, sn_storage *s);
 void sn_storage_leave_card(snug_recorder *r, sn_storage *s);
 /* One who looked at the host's bytes does not any more. */
@@ -559,13 +535,29 @@ SNUG_CHECKED snug_status sn_direct_run(const sn_recording *rec, const sn_direct_
                                        sn_node *failed, snug_error *err);
 
 /* --- sides ------------------------------------------------------------------------------------ */
+/* Large leaves may stay on the host, and be fed by the plan; and what else makes room. */
+typedef struct {
+    bool (*may_stay)(const sn_storage *s); /* its bytes lie on the host alone */
+    snug_status (*leave)(snug_recorder *r, sn_storage *s,
+                         snug_error *err);               /* they do from now on */
+    bool (*left)(const snug_recorder *r, size_t *bytes); /* arenas included; false: unknown */
+    /* Large storages that are on the host, too, but those that `keeps` says yes to, leave; whether
+     * there were any. */
+    bool (*drop_doubles)(snug_recorder *r, bool (*keeps)(const void *ctx, const sn_storage *s),
+                         const void *ctx);
+    /* All plans, *found too, with what they have there (arenas, parameters, captured runs): room
+     * for another one. Whether there was any. */
+    bool (*drop_plans)(snug_recorder *r, sn_entry **found);
+} sn_feeding;
+
 /* THE table of where recorded steps run and what they read and make lies: the host
  * (record_cache.c), and a card beside it (record_card.c). Values move to the side of the step that
  * reads them. */
 typedef struct sn_side {
-    uint64_t word;     /* of keys: plans of one side serve no other */
-    bool feeds;        /* large leaves may stay where they are, and be fed by the plan */
-    bool counts_steps; /* of plans: they come out of the room, too */
+    uint64_t word;           /* of keys: plans of one side serve no other */
+    bool counts_steps;       /* of plans: they come out of the room, too */
+    bool keeps;              /* bytes of large results wait for the next run's */
+    const sn_feeding *feeds; /* leaves that are too large for it; NULL: they are brought whole */
     const sn_device *(*device)(const snug_recorder *r);
     sn_executor *(*executor)(const snug_recorder *r);
 
@@ -577,8 +569,10 @@ typedef struct sn_side {
     snug_status (*copy_part)(snug_recorder *r, const sn_storage *from, size_t offset,
                              const sn_storage *to, snug_error *err);
     bool (*reads_from)(size_t offset); /* whether kernels read a part that begins there */
-    size_t (*taken)(size_t bytes);     /* of the memory here, by a storage of so many */
-    void (*wrote)(snug_recorder *r, sn_storage *s); /* a run has written its bytes here */
+    size_t (*taken)(const snug_recorder *r, size_t bytes); /* of the memory here, by a storage */
+    void (*wrote)(snug_recorder *r, sn_storage *s);        /* a run has written its bytes here */
+    /* A new tensor's bytes go here at once; false: they are to lie on the host as all others. */
+    bool (*copy)(snug_recorder *r, const snug_type *type, const void *data, snug_tensor **out);
 
     /* --- plans --- */
     /* Bytes an arena may have when `extra` more are taken first; 0: no limit. */
@@ -602,13 +596,9 @@ extern const sn_side sn_host_side;
 /* The engine's GPU as the other side, where it has one. */
 SNUG_CHECKED snug_status sn_card_open(snug_recorder *r, const sn_executor_options *o,
                                       snug_error *err);
+void sn_card_stop(snug_recorder *r);  /* nothing runs there any more */
 void sn_card_close(snug_recorder *r); /* when no tensor is left */
-/* What is free there, arenas included; false: nobody knows. */
-bool sn_card_left(const snug_recorder *r, size_t *bytes);
-void sn_card_trim(snug_recorder *r); /* plans of it are gone: arenas and free chunks go */
-/* A large tensor goes there at once, where it takes the smaller part of what is left: larger ones
- * may be read in parts. false: it does not. */
-bool sn_card_copy(snug_recorder *r, const snug_type *type, const void *data, snug_tensor **out);
+void sn_card_trim(snug_recorder *r);  /* plans of it are gone: arenas and free chunks go */
 
 /* --- record_flush.c, record_cache.c ----------------------------------------------------------- */
 SNUG_CHECKED snug_status sn_flush(snug_recorder *r, snug_error *err);
@@ -622,13 +612,12 @@ void sn_cache_clear(snug_recorder *r);
 /* A plan that there was no memory for: the arena is as large as the largest plan at hand wants it,
  * and nothing else could run. */
 void sn_cache_drop(snug_recorder *r, sn_entry *entry);
-/* Other plans of the card go. */
-void sn_cache_keep(snug_recorder *r, const sn_entry *only);
-/* All of them, *found too, with what they have there (arenas, parameters, captured runs): room for
- * another one. Whether there was any. */
-bool sn_cache_leave_card(snug_recorder *r, sn_entry **found);
+/* Other plans of the side go that want an arena of so many bytes, or more. */
+void sn_cache_keep(snug_recorder *r, const sn_side *side, const sn_entry *only, size_t least);
 /* What an update at the end of this step will take for slots. */
 size_t sn_cache_slots(const snug_recorder *r);
+/* Bytes that are left beside all but the results, which take `extra`. */
+size_t sn_cache_left(const sn_share *share, size_t extra);
 /* The largest value that some node of the recording makes: what it is, and where. */
 const char *sn_cache_largest(const sn_recording *rec, char *text, size_t size);
 

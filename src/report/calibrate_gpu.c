@@ -100,7 +100,7 @@ static snug_status place_call(gpu_call *c, snug_error *err) {
 
 static snug_status open_call(const gpu_probe *p, int64_t n, gpu_call *c, snug_error *err) {
     SNUG_TRY(describe_call(p, n, c, err));
-    if (sn_gpu_is_host_row(c->variant.impl))
+    if (sn_impl_kind_of(c->variant.impl) == SN_IMPL_HOST)
         return sn_fail(err, SNUG_E_UNSUPPORTED, "no kernel of the GPU for a probe");
     SNUG_TRY(place_call(c, err));
     SNUG_TRY(c->g->api->prepare(c->g->gpu, &c->desc, c->variant.impl, &c->prepared, err));

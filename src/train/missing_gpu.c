@@ -1,10 +1,10 @@
 /* missing_gpu.c: what a step on a GPU would gain by libraries that are missing there. Its graph is
  * planned once more, without a limit, as if they were there: rows they would run say so, and the
  * expected times tell what they are worth. */
+#include "op/impl.h"
 #include "train/model.h"
 
 #include <stdio.h>
-#include <string.h>
 
 /* The step that was looked at last, or else the first one that runs. */
 static const sn_model_step *step_of(const snug_model *m) {
@@ -13,15 +13,19 @@ static const sn_model_step *step_of(const snug_model *m) {
     return m->n_steps > 0 && m->steps[0].plan ? &m->steps[0] : NULL;
 }
 
-static bool has_row(const sn_plan *p, const char *impl) {
+/* Whether a row would run by the library, were it there. */
+static bool misses(const sn_plan *p, sn_impl_kind library) {
     bool found = false;
-    for (uint32_t i = 0; i < p->n_steps && !found; i++)
-        found = p->steps[i].kind == SN_STEP_RUN && strcmp(p->steps[i].impl, impl) == 0;
+    for (uint32_t i = 0; i < p->n_steps && !found; i++) {
+        const sn_step *s = &p->steps[i];
+        found = s->kind == SN_STEP_RUN && sn_impl_is_absent(s->impl) &&
+                sn_impl_kind_of(s->impl) == library;
+    }
     return found;
 }
 
 static void tell(const sn_plan *as_if, double seconds, char *text, size_t size) {
-    const bool dnn = has_row(as_if, "cudnn:absent"), blas = has_row(as_if, "cublaslt:absent");
+    const bool dnn = misses(as_if, SN_IMPL_DNN), blas = misses(as_if, SN_IMPL_BLAS);
     const double times = as_if->seconds > 0 ? seconds / as_if->seconds : 1;
     if (dnn || blas)
         snprintf(text, size, "%s not found: own kernels, about %.*fx slower",

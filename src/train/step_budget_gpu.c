@@ -15,10 +15,6 @@
 #define PLAN_STEP_BYTES 4096
 #define KERNEL_BYTES    6144 /* of a captured run, each */
 
-static size_t in_granules(size_t bytes, size_t unit) {
-    return (bytes + unit - 1) / unit * unit;
-}
-
 /* All variables lie in one block. */
 static snug_status state_of(const snug_model *m, size_t *out, snug_error *err) {
     *out = 0;
@@ -40,26 +36,17 @@ static snug_status gpu_budget(const snug_model *m, size_t *out, snug_error *err)
     const sn_gpu_device *g = sn_gpu_of(m->target);
     sn_gpu_facts f;
     SNUG_TRY(facts_of(m, &f, err));
-    const size_t left = f.context_bytes + f.held_bytes + f.free_bytes;
-    *out = g->budget_bytes > 0 && g->budget_bytes < left ? g->budget_bytes : left;
+    *out = sn_share_of_card(&f, g->budget_bytes);
     return SNUG_OK;
 }
 
 static snug_status gpu_share(const snug_model *m, sn_extras x, sn_share *inout, snug_error *err) {
+    sn_share_need need = {.code_bytes = x.code};
     sn_gpu_facts f;
-    size_t taken;
     SNUG_TRY(facts_of(m, &f, err));
-    SNUG_TRY(state_of(m, &inout->state, err));
-    inout->state = in_granules(inout->state - x.away, f.granule_bytes);
-    inout->process = f.context_bytes + x.code;
-    inout->books = f.granule_bytes;
-    inout->granule = f.granule_bytes;
-    if (!sn_size_add(inout->process + inout->books, inout->state, &taken))
-        taken = SIZE_MAX;
-    if (taken < inout->budget)
-        inout->arena = (inout->budget - taken) / f.granule_bytes * f.granule_bytes;
-    else
-        inout->missing = taken - inout->budget;
+    SNUG_TRY(state_of(m, &need.state, err));
+    need.state -= x.away;
+    sn_share_find_card(&f, inout->budget, &need, inout);
     return SNUG_OK;
 }
 
@@ -69,15 +56,19 @@ static size_t gpu_code(const sn_plan *plan) {
 
 static snug_status gpu_forecast(const snug_model *m, const sn_plan *plan, sn_forecast *out,
                                 snug_error *err) {
+    const size_t arena = plan->memories[SN_MEM_FIRST_ARENA].bytes;
+    sn_share_need need = {.books = 0};
     sn_gpu_facts f;
-    size_t state;
+    sn_share share;
     SNUG_TRY(facts_of(m, &f, err));
-    SNUG_TRY(state_of(m, &state, err));
-    const size_t unit = f.granule_bytes, arena = plan->memories[SN_MEM_FIRST_ARENA].bytes;
-    *out = (sn_forecast){.process = f.context_bytes,
+    SNUG_TRY(state_of(m, &need.state, err));
+    need.state -= plan->spilled_bytes;
+    need.books = sn_gpu_granules(&f, arena) - arena;
+    sn_share_find_card(&f, 0, &need, &share);
+    *out = (sn_forecast){.process = share.process,
                          .reserve = sn_gpu_reserve(NULL, plan),
-                         .state = in_granules(state - plan->spilled_bytes, unit),
-                         .books = unit + in_granules(arena, unit) - arena};
+                         .state = share.state,
+                         .books = share.books};
     return SNUG_OK;
 }
 
@@ -101,7 +92,7 @@ static snug_status gpu_next_batch(const snug_model *m, const sn_graph *g, size_t
     size_t feeds;
     SNUG_TRY(facts_of(m, &f, err));
     SNUG_TRY(feeds_of(g, &feeds, err));
-    const size_t both = feeds <= STAGE_BYTES ? in_granules(2 * feeds, f.granule_bytes) : 0;
+    const size_t both = feeds <= STAGE_BYTES ? sn_gpu_granules(&f, 2 * feeds) : 0;
     *out = both <= spare ? both : 0;
     return SNUG_OK;
 }

@@ -35,8 +35,8 @@ typedef struct {
     sn_answers answers;
 } library;
 
-static library blas = {"cuBLASLt", "cublaslt:emulated", "cublaslt:absent", {}},
-               dnn = {"cuDNN", "cudnn:emulated", "cudnn:absent", {}};
+static library blas = {"cuBLASLt", SN_BY_BLAS "emulated", SN_BY_BLAS SN_IMPL_ABSENT, {}},
+               dnn = {"cuDNN", SN_BY_DNN "emulated", SN_BY_DNN SN_IMPL_ABSENT, {}};
 
 static snug_status missing(const library *l, snug_error *err) {
     return sn_fail(err, SNUG_E_UNSUPPORTED, "the emulator has no %s", l->title);

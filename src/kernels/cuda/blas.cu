@@ -202,7 +202,7 @@ static int number(library *l, const cublasLtMatmulAlgo_t *algo,
 
 /* "cublaslt:algo66.20.7.1": what decides the order of a sum, and a little more. */
 static void name_way(library *l, const cublasLtMatmulAlgo_t *algo, char *text, size_t size) {
-    snprintf(text, size, "cublaslt:algo%d.%d.%d.%d", number(l, algo, CUBLASLT_ALGO_CONFIG_ID),
+    snprintf(text, size, SN_BY_BLAS "algo%d.%d.%d.%d", number(l, algo, CUBLASLT_ALGO_CONFIG_ID),
              number(l, algo, CUBLASLT_ALGO_CONFIG_TILE_ID),
              number(l, algo, CUBLASLT_ALGO_CONFIG_STAGES_ID),
              number(l, algo, CUBLASLT_ALGO_CONFIG_SPLITK_NUM));
@@ -279,7 +279,7 @@ snug_status sn_blas_choose(const sn_gpu *g, const sn_blas_product *p, sn_choice 
     library *l;
     const snug_status there = want(g, &l, err);
     if (there != SNUG_OK)
-        return sn_choice_absent(g, "cublaslt:absent", there, out);
+        return sn_choice_absent(g, SN_BY_BLAS SN_IMPL_ABSENT, there, out);
     l->starved = false;
     const sn_answer_key key = key_of(p);
     const snug_status status = sn_answers_get(g, &l->answers, &key, ask, l, p, out, err);

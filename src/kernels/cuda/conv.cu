@@ -21,6 +21,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#define TURNED  SN_BY_BLAS "turned"
+#define PATCHES SN_BY_BLAS "patches"
+
 struct sn_conv_step {
     sn_dnn_plan *engine;
     sn_turned_dw *turned;
@@ -202,10 +205,10 @@ static bool choose_library(const sn_gpu *g, const sn_conv *v, sn_dnn_kind kind,
         return take(out, choice.impl, larger(choice.workspace_bytes, sums));
     const size_t turned = dw && sn_turned_dw_takes(g, v) ? sn_turned_dw_bytes(g, v) : 0;
     if (turned > 0)
-        return take(out, "cublaslt:turned", larger(turned, sums));
+        return take(out, TURNED, larger(turned, sums));
     const size_t patches = dw && sn_patches_dw_takes(g, v) ? sn_patches_dw_bytes(g, v) : 0;
     if (patches > 0)
-        return take(out, "cublaslt:patches", larger(patches, sums));
+        return take(out, PATCHES, larger(patches, sums));
     return engine_conv(v, kind, &e) && sn_dnn_choose(g, &e, &choice, NULL) == SNUG_OK &&
            take(out, choice.impl, larger(filter_bytes(v) + choice.workspace_bytes, sums));
 }
@@ -227,11 +230,11 @@ static snug_status make(sn_gpu *g, const sn_conv *v, sn_dnn_kind kind, const cha
                         sn_conv_step *out, snug_error *err) {
     sn_dnn_conv e;
     sn_blas_product p;
-    if (strcmp(impl, "cublaslt:turned") == 0)
+    if (strcmp(impl, TURNED) == 0)
         return sn_turned_dw_make(g, v, &out->turned, err);
-    if (strcmp(impl, "cublaslt:patches") == 0)
+    if (strcmp(impl, PATCHES) == 0)
         return sn_patches_dw_make(g, v, &out->patches, err);
-    if (sn_impl_is(impl, SN_GPU_BLAS) && plain_product(v, kind, &p))
+    if (sn_impl_kind_of(impl) == SN_IMPL_BLAS && plain_product(v, kind, &p))
         return sn_blas_make(g, &p, impl, &out->plain, err);
     if (!engine_conv(v, kind, &e))
         return sn_fail(err, SNUG_E_INTERNAL, "'%s' does not take this convolution", impl);
@@ -241,7 +244,7 @@ static snug_status make(sn_gpu *g, const sn_conv *v, sn_dnn_kind kind, const cha
 snug_status sn_conv_make(sn_gpu *g, const sn_conv *v, sn_dnn_kind kind, const char *impl,
                          sn_conv_step **out, snug_error *err) {
     *out = NULL;
-    if (!sn_impl_is(impl, SN_GPU_DNN) && !sn_impl_is(impl, SN_GPU_BLAS))
+    if (!sn_impl_is_library(impl))
         return SNUG_OK;
     const sn_gpu_host *host = &sn_gpu_options_of(g)->host;
     sn_conv_step *p = (sn_conv_step *)host->alloc(host->ctx, sizeof *p);

@@ -141,7 +141,7 @@ static snug_status prepare(sn_gpu *g, const sn_opdesc *d, sn_dnn_kind kind, cons
                            void **prepared, snug_error *err) {
     const sn_conv_pool q = of_desc(d, kind);
     *prepared = NULL;
-    if (strncmp(impl, "own:", 4) == 0 || !is_wide(g, &q, d->in[0].dtype))
+    if (sn_impl_kind_of(impl) == SN_IMPL_OWN || !is_wide(g, &q, d->in[0].dtype))
         return SNUG_OK;
     const sn_conv part = chunk_of(&q.v, chunk_images(g, &q.v), kind);
     return sn_conv_make(g, &part, kind, impl, (sn_conv_step **)prepared, err);

@@ -484,7 +484,7 @@ static void release(sn_gpu *g, void *prepared) {
 static snug_status prepare(sn_gpu *g, const sn_opdesc *d, const char *impl, void **prepared,
                            snug_error *err) {
     *prepared = NULL;
-    if (!sn_impl_is(impl, SN_GPU_BLAS))
+    if (sn_impl_kind_of(impl) != SN_IMPL_BLAS)
         return SNUG_OK;
     const sn_gpu_host *host = &sn_gpu_options_of(g)->host;
     const int64_t M = d->in[WEIGHTS].dims[0], N = d->in[WEIGHTS].dims[1], K = d->in[X].dims[0];
@@ -544,7 +544,7 @@ static snug_status describe(const sn_gpu *g, const sn_opdesc *d, sn_variant *out
     out->speed = SN_SPEED_PRODUCT;
     snprintf(out->impl, sizeof out->impl, "%s",
              few         ? "own:spans"
-             : bytes > 0 ? "cublaslt:products"
+             : bytes > 0 ? SN_BY_BLAS "products"
                          : "own:plain");
     out->efficiency = few ? 0.4 : bytes > 0 ? 0.6 : 0.005;
     return SNUG_OK;

@@ -370,7 +370,7 @@ static bool is_welcome(const sn_gpu *g, const facts *f) {
 
 static void name_way(library *l, const facts *f, cudnnBackendDescriptor_t way, char *text,
                      size_t size) {
-    snprintf(text, size, "cudnn:eng%d.%04x", (int)f->index, hash_knobs(l, way) & 0xffff);
+    snprintf(text, size, SN_BY_DNN "eng%d.%04x", (int)f->index, hash_knobs(l, way) & 0xffff);
 }
 
 /* The plan of one way, which it keeps; it may be refused even now. */
@@ -543,7 +543,7 @@ snug_status sn_dnn_choose(const sn_gpu *g, const sn_dnn_conv *v, sn_choice *out,
     library *l;
     const snug_status there = want(g, &l, err);
     if (there != SNUG_OK)
-        return sn_choice_absent(g, "cudnn:absent", there, out);
+        return sn_choice_absent(g, SN_BY_DNN SN_IMPL_ABSENT, there, out);
     l->starved = l->failed = false;
     const sn_answer_key key = key_of(v);
     const snug_status status = sn_answers_get(g, &l->answers, &key, ask, l, v, out, err);

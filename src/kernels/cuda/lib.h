@@ -11,6 +11,7 @@
 #define SN_KERNELS_CUDA_LIB_H
 
 #include "kernels/cuda/cuda.h"
+#include "op/impl.h"
 
 /* --- of the object --------------------------------------------------------------------------- */
 typedef enum { SN_GPU_BLAS, SN_GPU_DNN, SN_GPU_N_LIBRARIES } sn_gpu_library;
@@ -94,8 +95,6 @@ typedef struct {
     bool bias, relu; /* which of them an engine takes on; the rest is the caller's */
 } sn_choice;
 
-/* Whether a plan's text names a way of the library. */
-bool sn_impl_is(const char *impl, sn_gpu_library which);
 /* What a way uses is what it said when the call was planned. */
 snug_status sn_scratch_check(const sn_call *call, size_t bytes, snug_error *err);
 

@@ -118,11 +118,6 @@ void sn_library_version(const sn_gpu *g, const sn_library_kind *kind, char *text
 }
 
 /* --- ways of libraries ------------------------------------------------------------------------ */
-bool sn_impl_is(const char *impl, sn_gpu_library which) {
-    static const char *const begins[SN_GPU_N_LIBRARIES] = {"cublaslt:", "cudnn:"};
-    return strncmp(impl, begins[which], strlen(begins[which])) == 0;
-}
-
 snug_status sn_scratch_check(const sn_call *call, size_t bytes, snug_error *err) {
     return bytes <= call->workspace_bytes
                ? SNUG_OK

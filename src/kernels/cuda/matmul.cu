@@ -379,14 +379,14 @@ static snug_status describe(const sn_gpu *g, const sn_opdesc *d, sn_variant *out
     out->efficiency = 0.05; /* no tensor cores */
     out->workspace_bytes = partial_bytes(g, &p, snug_dtype_bytes(dtype));
     snprintf(out->impl, sizeof out->impl,
-             out->workspace_bytes > 0 ? "own:tiles in parts" : "own:tiles");
+             "own:tiles"); /* in parts or whole: a call finds that out */
     return SNUG_OK;
 }
 
 static snug_status prepare(sn_gpu *g, const sn_opdesc *d, const char *impl, void **prepared,
                            snug_error *err) {
     *prepared = NULL;
-    if (!sn_impl_is(impl, SN_GPU_BLAS))
+    if (sn_impl_kind_of(impl) != SN_IMPL_BLAS)
         return SNUG_OK;
     const product p = of_types(&d->attrs.matmul, &d->in[0], &d->in[1], &d->out[0]);
     sn_blas_product q;
