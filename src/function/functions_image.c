@@ -344,12 +344,7 @@ void sn_fn_standardize_image(sn_fn_call *c) {
 
 /* Whole numbers span their dtype, floats [0, 1]. */
 static double span_of(snug_dtype dtype) {
-    return dtype == SNUG_U8    ? 255
-           : dtype == SNUG_I8  ? 127
-           : dtype == SNUG_I16 ? INT16_MAX
-           : dtype == SNUG_U16 ? UINT16_MAX
-           : dtype == SNUG_U32 ? UINT32_MAX
-                               : (double)INT32_MAX;
+    return sn_dtype_is_int(dtype) ? sn_dtype_largest(dtype) : INT32_MAX;
 }
 
 /* As the picture came, before it was widened to be computed with. */

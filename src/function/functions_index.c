@@ -474,10 +474,7 @@ static snug_dtype mark_dtype(sn_fn_call *c, const snug_argument *on, const snug_
 
 /* What kernels have for a dtype. */
 static snug_dtype made_as(snug_dtype dtype) {
-    return dtype == SNUG_F16 || dtype == SNUG_BF16                        ? SNUG_F32
-           : dtype == SNUG_I16 || dtype == SNUG_U16 || dtype == SNUG_BOOL ? SNUG_I32
-           : dtype == SNUG_U32                                            ? SNUG_I64
-                                                                          : dtype;
+    return dtype == SNUG_BOOL ? SNUG_I32 : sn_dtype_computed(dtype);
 }
 
 /* Where tensors say what stands at the index and elsewhere: as they are, to the last bit. */

@@ -32,7 +32,7 @@ static head head_of(const sn_call *c, bool gradient) {
     o.lse = sn_reals_of(gradient ? &c->in[4] : &c->out[1]);
     if (gradient)
         o.dy = sn_reals_of(&c->in[5]);
-    o.bias = (sn_reals){(void *)o.a.bias, o.q.wide};
+    o.bias = (sn_reals){(void *)o.a.bias, o.q.wide, o.q.half};
     return o;
 }
 

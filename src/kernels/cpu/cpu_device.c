@@ -150,7 +150,7 @@ void sn_cpu_settle_code(void) {
 
 /* Dtypes that are stored, not computed with. */
 static bool is_stored(snug_dtype t) {
-    return t == SNUG_F16 || t == SNUG_BF16 || t == SNUG_I16 || t == SNUG_U16 || t == SNUG_U32;
+    return sn_dtype_computed(t) != t;
 }
 
 /* Rows that take these: casts, one number, and those that only move bytes. */

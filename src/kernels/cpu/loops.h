@@ -67,30 +67,6 @@ static inline snug_status sn_no_kernel(snug_dtype dtype, snug_error *err) {
                    snug_dtype_name(dtype));
 }
 
-/* Kernels of one elementwise operator: plain loops by dtype, and the fast one. NULL: there is none.
- */
-typedef struct {
-    sn_span fast_f32;
-    sn_span plain[SNUG_N_DTYPES];
-} sn_map;
-
-static inline snug_status sn_map_reference(const sn_call *c, const sn_map *map, snug_error *err) {
-    const snug_dtype dtype = c->out[0].type.dtype;
-    if (!map->plain[dtype])
-        return sn_no_kernel(dtype, err);
-    map->plain[dtype](c, 0, sn_type_count(&c->out[0].type));
-    return SNUG_OK;
-}
-
-static inline snug_status sn_map_run(const sn_call *c, const sn_map *map, snug_error *err) {
-    const snug_dtype dtype = c->out[0].type.dtype;
-    const sn_span span = dtype == SNUG_F32 ? map->fast_f32 : map->plain[dtype];
-    if (!span)
-        return sn_no_kernel(dtype, err);
-    sn_spans(c, sn_type_count(&c->out[0].type), span);
-    return SNUG_OK;
-}
-
 /* Real parameter i of the call; 0 where the operator has none. */
 static inline double sn_real_param(const sn_call *c, int i) {
     return i < sn_ops[c->op].attrs->n_params ? c->param[i].real : 0;

@@ -179,15 +179,8 @@ static snug_status run_assign(const sn_call *c, snug_error *err) {
 /* The element that holds `value`; integers saturate, NaN gives 0 there. */
 static snug_status element_of(const sn_call *c, double value, uint64_t *element, snug_error *err) {
     const snug_dtype dtype = c->out[0].type.dtype;
-    const double limit = dtype == SNUG_I64   ? 9223372036854774784.0
-                         : dtype == SNUG_I32 ? INT32_MAX
-                         : dtype == SNUG_U32 ? UINT32_MAX
-                         : dtype == SNUG_I16 ? INT16_MAX
-                         : dtype == SNUG_U16 ? UINT16_MAX
-                         : dtype == SNUG_U8  ? UINT8_MAX
-                                             : INT8_MAX;
-    const bool counts = dtype == SNUG_U8 || dtype == SNUG_U16 || dtype == SNUG_U32;
-    const double low = counts ? 0 : dtype == SNUG_I64 ? -0x1p63 : -limit - 1;
+    const double limit = sn_dtype_largest(dtype);
+    const double low = sn_dtype_counts(dtype) ? 0 : dtype == SNUG_I64 ? -0x1p63 : -limit - 1;
     const double in_range = value > limit ? limit : value < low ? low : value == value ? value : 0;
     const float single = (float)value;
     const SN_HALF half = (SN_HALF)value;

@@ -13,7 +13,7 @@
  * Each is written once, for memory type M and the type C computed in: float twice is the fast
  * kernel, float and double its reference, double twice the kernel of f64. */
 #include "kernels/cpu/adam.h"
-#include "kernels/cpu/loops.h"
+#include "kernels/cpu/lines.h"
 
 #include <math.h>
 #include <string.h>

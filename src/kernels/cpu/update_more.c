@@ -22,7 +22,7 @@
  * One more input behind g stands for g * g (adamax: for |g|) where rows of a table were squared
  * before they were added. Each is written once, for memory type M and the type C computed in: float
  * twice is the fast kernel, float and double its reference, double twice the kernel of f64. */
-#include "kernels/cpu/loops.h"
+#include "kernels/cpu/lines.h"
 
 #include <math.h>
 
