@@ -13,8 +13,8 @@
 enum { BUDGETS = 50, VECTORS = 4 * 64 };
 
 /* The same machine everywhere: what a plan drops, and so its floor, follows from how fast the
- * kernels are said to be (the sanitizers' build has other ones: floors differ there by 0 to 1 %).
- */
+ * kernels are said to be (the sanitizers' build has other ones: floors differ there by 0 to 1
+ * %). */
 static const sn_rates rates = {.product = 1e11,
                                .product_memory = 1.5e10,
                                .loop = 4e10,

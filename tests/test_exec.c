@@ -472,8 +472,7 @@ static void test_interrupt_stops_before_the_first_state_write_or_not_at_all(void
 }
 
 /* A start that is a parameter may be wrong at any run: before the first step, not after some
- * updates.
- */
+ * updates. */
 static void test_a_bad_parameter_is_refused_before_the_first_step(void **unused) {
     (void)unused;
     static const float data[4] = {1, 2, 3, 4};

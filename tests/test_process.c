@@ -450,8 +450,7 @@ static void test_bookings_follow_the_process(void **state) {
     free(foreign);
 }
 
-/* --- how exact the system's own peak is --------------------------------------------------------
- */
+/* --- how exact the system's own peak is ------------------------------------------------------- */
 
 static void run_on(int processor) {
     cpu_set_t one;

@@ -206,8 +206,8 @@ static const char *find_policy(const json_t *model) {
     return name;
 }
 
-/* Names other than float32 and float64 are refused: mixed precision must not be dropped silently.
- */
+/* Names other than float32 and float64 are refused: mixed precision must not be dropped
+ * silently. */
 static snug_status read_dtype(sn_network *n, const json_t *root, snug_error *err) {
     const char *name = find_policy(root);
     if (!name || strcmp(name, "float32") == 0)
@@ -296,8 +296,8 @@ static snug_status read_setting(const json_t *config, const char *key, uint32_t 
     return read ? SNUG_OK : refuse_compile(key, value, err);
 }
 
-/* What a LossScaleOptimizer wraps: with f32 and f64, which need no scale, its steps are the same.
- */
+/* What a LossScaleOptimizer wraps: with f32 and f64, which need no scale, its steps are the
+ * same. */
 static const json_t *unwrapped(const json_t *optimizer) {
     const char *class_name = sn_keras_text(optimizer, "class_name");
     return class_name && strcmp(class_name, "LossScaleOptimizer") == 0

@@ -6,8 +6,7 @@
  *     sn_opdesc d = {.op = SN_OP_matmul, .n_in = 2, .in = types};
  *     sn_attrs_default(SN_OP_matmul, &d.attrs);
  *     d.attrs.matmul.trans_b = 1;
- *     SNUG_TRY(sn_op_infer(&d, err));  // checks arity, attributes, shapes; fills n_out, out[]
- */
+ *     SNUG_TRY(sn_op_infer(&d, err));  // checks arity, attributes, shapes; fills n_out, out[] */
 #ifndef SN_OP_OP_H
 #define SN_OP_OP_H
 

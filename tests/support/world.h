@@ -6,8 +6,7 @@
  *     world_regression(&w, 8);                // or build w.graph yourself
  *     world_plan(&w);  world_prepare(&w, NULL);
  *     world_run(&w);
- *     world_close(&w);                        // asserts that every byte came back
- */
+ *     world_close(&w);                        // asserts that every byte came back */
 #ifndef SN_TESTS_WORLD_H
 #define SN_TESTS_WORLD_H
 
