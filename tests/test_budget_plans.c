@@ -2,6 +2,7 @@
  * slower plan, nor a smaller arena; the smallest plan runs, one byte less is refused with its size;
  * it lies close to what the graph needs at least. Plans that only recompute are the unlimited plan
  * bit for bit over 20 steps. Byte limit: 8 MiB of tensors. */
+#include "support/plan_bound.h"
 #include "support/golden_case.h"
 #include "support/support.h"
 

@@ -54,6 +54,12 @@ class Rooms(unittest.TestCase):
     def test_a_head_of_several_lines_counts_from_its_brace(self):
         self.catches("src/plan/a.c", "static int f(int a,\n             int b) {\n" + "    a++;\n" * 60 + "    return a + b;\n}\n", "function f has")
 
+    def test_a_function_that_nobody_calls(self):
+        self.catches("src/plan/a.c", "void sn_a(void) {\n    sn_b();\n}\n", "nobody in src calls sn_a")
+        for use in ("void f(void) {\n    sn_a();\n}\n", "const table t = {sn_a};\n"):
+            code, said = self.complaints("src/plan/a.c", "void sn_a(void) {\n    a++;\n}\n" + use)
+            self.assertEqual(code, 0, said)
+
     def test_printing_and_aborting(self):
         self.catches("src/exec/a.c", "void f(void) {\n    abort();\n}\n", "never prints, exits or aborts")
 

@@ -43,8 +43,7 @@ uint32_t sn_state_count(const sn_state *s);
 /* The home of this name; false: there is none. */
 bool sn_state_find(const sn_state *s, const char *name, uint32_t *id);
 const sn_home *sn_state_home(const sn_state *s, uint32_t id);
-size_t sn_state_bytes(const sn_state *s); /* of all homes, allocated or not */
-size_t sn_state_held(const sn_state *s);  /* on the ledger, of homes that have a block */
+size_t sn_state_held(const sn_state *s); /* on the ledger, of homes that have a block */
 /* Makes the bytes when they are not there yet. Those of a spilled home are not in memory:
  * SNUG_E_INVALID. Of a home on a GPU it is a copy, which the next run takes back: lent until
  * then. */

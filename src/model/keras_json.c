@@ -403,17 +403,12 @@ static snug_status read_text(snug_engine *e, const char *text, size_t n, const r
     return status == SNUG_OK ? SNUG_OK : sn_fail_in(err, status, "%s", q->path);
 }
 
-snug_status sn_keras_load_shaped(snug_engine *e, const char *path, const char *shapes,
-                                 sn_network **out, sn_keras_compile *compile, snug_error *err) {
+snug_status sn_keras_load(snug_engine *e, const char *path, const char *shapes, sn_network **out,
+                          sn_keras_compile *compile, snug_error *err) {
     const request q = {path, shapes, compile};
     sn_text_file f;
     SNUG_TRY(sn_text_file_read(e, path, "a model JSON", SN_MEM_MODEL, &f, err));
     const snug_status status = read_text(e, f.text, f.length, &q, out, err);
     sn_text_file_free(&f);
     return status;
-}
-
-snug_status sn_keras_load(snug_engine *e, const char *path, sn_network **out,
-                          sn_keras_compile *compile, snug_error *err) {
-    return sn_keras_load_shaped(e, path, NULL, out, compile, err);
 }

@@ -223,11 +223,6 @@ typedef struct {
 SNUG_CHECKED snug_status sn_plan_check_work(const sn_plan *p, const sn_device *const *devices,
                                             int n_devices, sn_plan_work *work, snug_error *err);
 
-/* What an arena needs at least when the batch is gone through once (bound.c, from the graph
- * alone). */
-SNUG_CHECKED snug_status sn_plan_lower_bound(snug_engine *e, const sn_graph *g, const sn_device *d,
-                                             size_t *out, snug_error *err);
-
 SNUG_CHECKED snug_status sn_plan_print(const sn_plan *p, const sn_writer *w, snug_error *err);
 /* Parses and checks. */
 SNUG_CHECKED snug_status sn_plan_parse(snug_engine *e, const sn_graph *g, const char *text,

@@ -105,11 +105,8 @@ struct snug_model {
 /* From what a request says of them; writes every byte of *out. */
 SNUG_CHECKED snug_status sn_weighting_find(const snug_model *m, const snug_plan_request *request,
                                            sn_weighting *out, snug_error *err);
-/* The step for a mode and batch, planned; from the cache when it is there. Lent until steps are
- * dropped. */
-SNUG_CHECKED snug_status sn_model_step_find(snug_model *m, sn_step_mode mode, int64_t batch,
-                                            sn_model_step **out, snug_error *err);
-/* The same with weights of examples. */
+/* The step for a mode, batch and weights of examples, planned; from the cache when it is there.
+ * Lent until steps are dropped. */
 SNUG_CHECKED snug_status sn_model_step_weighted(snug_model *m, sn_step_mode mode, int64_t batch,
                                                 const sn_weighting *weighting, sn_model_step **out,
                                                 snug_error *err);
