@@ -1,10 +1,12 @@
 /* test_ops_kernels.c: what the CPU kernels of every row of the table promise, from the cases column
  * alone: fast = reference on every instruction set, in place = out of place, accumulate = add,
  * bytes that lie in outputs and workspace do not matter and are all needed, bits depend on nothing
- * but the inputs. */
+ * but the inputs, dtypes that a family says it takes it takes. */
 #include "support/call.h"
 #include "support/support.h"
+#include "tensor/feed.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -286,6 +288,76 @@ static void test_bits_do_not_depend_on_threads(void **state) {
     sn_sweep_rows("threads", check_threads);
 }
 
+/* --- dtypes that are stored ------------------------------------------------------------------ */
+
+/* The case with `dtype` in place of f32; false: its row has no such. */
+static bool retype(const sn_subject *s, snug_dtype dtype, sn_opdesc *d) {
+    *d = s->desc;
+    for (int i = 0; i < d->n_in; i++)
+        d->in[i].dtype = d->in[i].dtype == SNUG_F32 ? dtype : d->in[i].dtype;
+    if (s->op == SN_OP_fill)
+        d->attrs.fill.dtype = dtype;
+    return sn_op_infer(d, NULL) == SNUG_OK;
+}
+
+/* A value in another dtype. */
+static snug_view converted(const snug_view *v, const snug_type *t) {
+    snug_error err;
+    const snug_view to = sn_view_make(t, 0, 0);
+    expect_ok(sn_convert(v->type.dtype, v->data, t->dtype, to.data, sn_view_count(v), &err), &err);
+    return to;
+}
+
+/* A run in the dtype gives what one in f32 gives, of whole numbers that both have. */
+static void compare_stored(sn_subject *s, const sn_how *how, const sn_opdesc *d) {
+    snug_view in[SN_MAX_IN], out[SN_MAX_OUT], got[SN_MAX_OUT];
+    sn_outputs_make(s, how, &s->desc, out);
+    sn_outputs_make(s, how, d, got);
+    for (int i = 0; i < d->n_in; i++)
+        in[i] = converted(&s->in[i], &d->in[i]);
+    if (sn_call_ok(s, how, out) && sn_call_on(s, how, d, in, got))
+        for (int k = 0; k < d->n_out; k++) {
+            snug_view wanted = converted(&out[k], &d->out[k]);
+            sn_expect_view_bits(s, "stored", k, &got[k], &wanted);
+            sn_view_free(&wanted);
+        }
+    sn_views_free(in, d->n_in);
+    sn_views_free(out, s->desc.n_out);
+    sn_views_free(got, d->n_out);
+}
+
+static void check_stored(sn_subject *s) {
+    sn_cpu_device cpu;
+    sn_cpu_device_init(&cpu, 1, false);
+    if (s->real != SNUG_F32 || sn_subject_elements(s) >= 4096)
+        return;
+    for (int i = 0; i < s->desc.n_in; i++)
+        for (int64_t j = 0; j < sn_view_count(&s->in[i]); j++)
+            sn_view_put(&s->in[i], j, fabs(trunc(sn_view_get(&s->in[i], j))));
+    for (int dtype = 0; dtype < SNUG_N_DTYPES; dtype++) {
+        sn_opdesc d;
+        sn_variant v;
+        if (!(SN_STORED_DTYPES >> dtype & 1) || !retype(s, (snug_dtype)dtype, &d) ||
+            cpu.device.describe(&cpu.device, &d, &v, NULL) != SNUG_OK)
+            continue;
+        compare_stored(s, &(sn_how){.n_threads = 1, .poison = 0xa5}, &d);
+        for (int i = 0; sn_isa_at(i); i++)
+            compare_stored(s, &(sn_how){.isa = sn_isa_at(i), .n_threads = 2, .poison = 0xa5}, &d);
+    }
+}
+
+/* What a family says it takes its kernels do; a family that says so is seen doing it. */
+static void test_stored_dtypes_are_as_the_families_say(void **state) {
+    (void)state;
+    sn_sweep w;
+    sn_sweep_begin(&w, "stored");
+    sn_sweep_run(&w, check_stored);
+    for (int op = 0; op < SN_N_OPS; op++)
+        if (w.checked[op] == 0 && sn_cpu_family_of((sn_op)op)->takes_stored)
+            fail_msg("no case of %s ran in a stored dtype", sn_ops[op].name);
+    sn_sweep_end(&w);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_fast_kernels_agree_with_references),
@@ -296,6 +368,7 @@ int main(void) {
         cmocka_unit_test(test_bytes_in_outputs_and_workspace_do_not_matter),
 #endif
         cmocka_unit_test(test_bits_do_not_depend_on_threads),
+        cmocka_unit_test(test_stored_dtypes_are_as_the_families_say),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -43,8 +43,8 @@ SNUG_API SNUG_CHECKED snug_status snug_checkpoint_commit(snug_checkpoint_writer 
 SNUG_API void snug_checkpoint_writer_destroy(snug_checkpoint_writer *w);
 
 typedef struct snug_checkpoint snug_checkpoint;
-/* SNUG_E_FORMAT names what is wrong: no such file, cut short, a bit that is not as it was written.
- */
+/* SNUG_E_FORMAT names what is wrong: no such file, cut short, a bit that is not as it was
+ * written. */
 SNUG_API SNUG_CHECKED snug_status snug_checkpoint_open(snug_engine *engine, const char *path,
                                                        snug_checkpoint **out, snug_error *err);
 SNUG_API size_t snug_checkpoint_count(const snug_checkpoint *c);

@@ -5,8 +5,7 @@
  *     snug_feed *feed;
  *     snug_feed_from_memory(engine, &type, x, NULL, NULL, &feed, &err);   // borrowed: x must stay
  *     snug_feed_open(engine, "images.npy", &feed, &err);  // read in windows, never whole
- *     snug_feed_open(engine, "normal:256x1024x1024x3@7", &feed, &err);  // a recipe: costs 32 bytes
- */
+ *     snug_feed_open(engine, "normal:256x1024x1024x3@7", &feed, &err);  // a recipe: 32 bytes */
 #ifndef SNUG_TENSOR_H
 #define SNUG_TENSOR_H
 

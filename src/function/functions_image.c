@@ -1,5 +1,5 @@
-/* functions_image.c: tf.image's common functions on one picture [H, W, C] or several [N, H, W, C].
- */
+/* functions_image.c: tf.image's common functions on one picture [H, W, C] or several [N, H, W,
+ * C]. */
 #include "function/function_call.h"
 
 #include "op/picture_attrs.h"
@@ -147,8 +147,8 @@ void sn_fn_central_crop(sn_fn_call *c) {
     c->out[0] = crop(c, x, top, left, t.dims[h] - 2 * top, t.dims[h + 1] - 2 * left);
 }
 
-/* Numbers for the height and the width of windows: TensorFlow's four entries, or Keras' one or two.
- */
+/* Numbers for the height and the width of windows: TensorFlow's four entries, or Keras' one or
+ * two. */
 static bool plane_setting(sn_fn_call *c, const char *key, int64_t *two) {
     int n;
     const int64_t *v = sn_fn_ints(c, key, &n);

@@ -513,8 +513,8 @@ void sn_fn_one_hot(sn_fn_call *c) {
     c->out[0] = sn_build_cast(c->b, hot, dtype);
 }
 
-/* Which classes an example has: the largest of its one-hot rows, along the axis that Keras takes.
- */
+/* Which classes an example has: the largest of its one-hot rows, along the axis that Keras
+ * takes. */
 void sn_fn_multi_hot(sn_fn_call *c) {
     sn_fn_dense_only(c);
     const sn_value at = indices_of(c, 0);

@@ -112,8 +112,8 @@ static bool is_before(const sn_check_area *a, const sn_check_area *b) {
            a->start.at[1] + a->bytes <= b->start.at[1];
 }
 
-/* Outputs overwrite inputs as the table allows; those that update, always; nothing else overlaps.
- */
+/* Outputs overwrite inputs as the table allows; those that update, always; nothing else
+ * overlaps. */
 static snug_status check_overlaps(sn_checker *c, const sn_step *s) {
     const sn_node_info *n = s->kind == SN_STEP_RUN ? sn_graph_node_at(c->g, s->node) : NULL;
     for (int k = s->n_in; k <= s->n_in + s->n_out; k++)

@@ -153,8 +153,8 @@ COMPARE_MAP(COMPARE_ROWS)
 EQUAL_MAP(COMPARE_ROWS)
 BOOL_MAP(BOOL_ROWS)
 
-/* Plain rows by the dtype of input 0, and the fast f32 row (NULL: the plain one is all there is).
- */
+/* Plain rows by the dtype of input 0, and the fast f32 row (NULL: the plain one is all there
+ * is). */
 static const struct {
     sn_row fast_f32;
     sn_row plain[SNUG_N_DTYPES];
@@ -220,8 +220,8 @@ static void each_element(const sn_call *c, sn_row row) {
     sn_walk_elements(&w, c, row);
 }
 
-/* The operand (1 or 2) that is one short row, the same for all rows of the other; 0: there is none.
- */
+/* The operand (1 or 2) that is one short row, the same for all rows of the other; 0: there is
+ * none. */
 static int short_row(const sn_walk *w) {
     if (w->rank != 2 || w->n != 3 || w->dims[1] < 1 || w->dims[1] > SHORT)
         return 0;

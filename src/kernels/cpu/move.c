@@ -374,13 +374,18 @@ MOVES_OR_FAILS(slice)
 MOVES_OR_FAILS(slice_grad)
 MOVES_OR_FAILS(pad)
 
-SN_CPU_FAMILY(identity, .reference = run_identity, .run = run_identity)
-SN_CPU_FAMILY(assign, .reference = run_assign, .run = run_assign)
-SN_CPU_FAMILY(fill, .reference = reference_fill, .run = run_fill)
-SN_CPU_FAMILY(broadcast_to, .reference = reference_broadcast, .run = run_broadcast)
-SN_CPU_FAMILY(transpose, .reference = reference_transpose, .run = run_transpose)
-SN_CPU_FAMILY(concat, .reference = reference_concat, .run = run_concat)
-SN_CPU_FAMILY(slice, .reference = reference_slice, .run = run_slice, .check = check_slice)
+SN_CPU_FAMILY(identity, .reference = run_identity, .run = run_identity,
+              .takes_stored = SN_STORED_DTYPES)
+SN_CPU_FAMILY(assign, .reference = run_assign, .run = run_assign, .takes_stored = SN_STORED_DTYPES)
+SN_CPU_FAMILY(fill, .reference = reference_fill, .run = run_fill, .takes_stored = SN_STORED_DTYPES)
+SN_CPU_FAMILY(broadcast_to, .reference = reference_broadcast, .run = run_broadcast,
+              .takes_stored = SN_STORED_DTYPES)
+SN_CPU_FAMILY(transpose, .reference = reference_transpose, .run = run_transpose,
+              .takes_stored = SN_STORED_DTYPES)
+SN_CPU_FAMILY(concat, .reference = reference_concat, .run = run_concat,
+              .takes_stored = SN_STORED_DTYPES)
+SN_CPU_FAMILY(slice, .reference = reference_slice, .run = run_slice, .check = check_slice,
+              .takes_stored = SN_STORED_DTYPES)
 SN_CPU_FAMILY(slice_grad, .reference = reference_slice_grad, .run = run_slice_grad,
               .check = check_slice_grad)
 SN_CPU_FAMILY(pad, .reference = reference_pad, .run = run_pad)
