@@ -222,6 +222,6 @@ static snug_status describe(const sn_opdesc *d, int n_threads, sn_variant *out, 
 }
 
 SN_CPU_FAMILY(attention, .reference = reference_attention, .run = run_attention,
-              .describe = describe)
+              .takes_stored = SN_HALF_DTYPES, .describe = describe)
 SN_CPU_FAMILY(attention_grad, .reference = reference_attention_grad, .run = run_attention_grad,
-              .describe = describe)
+              .takes_stored = SN_HALF_DTYPES, .describe = describe)

@@ -282,14 +282,14 @@ static void merged_rows(const sn_call *c, sn_row row, bool fast_f32) {
 static snug_status reference(const sn_call *c, snug_error *err) {
     const snug_dtype dtype = c->in[0].type.dtype;
     const bool halves = sn_dtype_is_half(dtype);
-    const sn_row row = rows[c->op].plain[halves ? SNUG_F64 : dtype];
+    const sn_row row = rows[c->op].plain[halves ? SNUG_F32 : dtype];
     if (!row)
         return sn_no_kernel(dtype, err);
     if (!halves) {
         each_element(c, row);
     } else {
         const sn_walk w = walk_of(c);
-        sn_line_elements(&w, c, row, SNUG_F64);
+        sn_line_elements(&w, c, row, SNUG_F32);
     }
     return SNUG_OK;
 }
@@ -328,7 +328,8 @@ static snug_status run_select(const sn_call *c, snug_error *err) {
     return SNUG_OK;
 }
 
-#define FAMILY(name, ...) SN_CPU_FAMILY(name, .reference = reference, .run = run)
+#define FAMILY(name, ...)                                                                          \
+    SN_CPU_FAMILY(name, .reference = reference, .run = run, .takes_stored = SN_HALF_DTYPES)
 NUMBER_MAP(FAMILY)
 FLOAT_MAP(FAMILY)
 STEP_MAP(FAMILY)
@@ -336,4 +337,5 @@ ANGLE_MAP(FAMILY)
 COMPARE_MAP(FAMILY)
 EQUAL_MAP(FAMILY)
 BOOL_MAP(FAMILY)
-SN_CPU_FAMILY(select, .reference = reference_select, .run = run_select)
+SN_CPU_FAMILY(select, .reference = reference_select, .run = run_select,
+              .takes_stored = SN_STORED_DTYPES)

@@ -10,8 +10,7 @@
  *     sn_walk w = sn_walk_over(&c->out[0].type);      // operand 0: dense over these dims
  *     sn_walk_add_broadcast(&w, &c->in[0].type);      // operand 1: numpy's rule
  *     sn_walk_merge(&w);
- *     sn_walk_run(&w, c, add_row);                    // add_row(c, &w, element offsets, n)
- */
+ *     sn_walk_run(&w, c, add_row);                    // add_row(c, &w, element offsets, n) */
 #ifndef SN_KERNELS_CPU_LOOPS_H
 #define SN_KERNELS_CPU_LOOPS_H
 
@@ -95,8 +94,8 @@ sn_walk sn_walk_over(const snug_type *t);
 void sn_walk_add_broadcast(sn_walk *w, const snug_type *t);
 void sn_walk_merge(sn_walk *w);
 void sn_walk_run(const sn_walk *w, const sn_call *c, sn_row row);
-/* For references: one element at a time, each found by its own index; w is not merged. Steps are 0.
- */
+/* For references: one element at a time, each found by its own index; w is not merged. Steps
+ * are 0. */
 void sn_walk_elements(const sn_walk *w, const sn_call *c, sn_row row);
 
 static inline int64_t sn_walk_step(const sn_walk *w, int operand) {

@@ -286,4 +286,5 @@ static snug_status describe_matmul(const sn_opdesc *d, int n_threads, sn_variant
     return SNUG_OK;
 }
 
-SN_CPU_FAMILY(matmul, .reference = reference_matmul, .run = run_matmul, .describe = describe_matmul)
+SN_CPU_FAMILY(matmul, .reference = reference_matmul, .run = run_matmul,
+              .takes_stored = SN_HALF_DTYPES, .describe = describe_matmul)

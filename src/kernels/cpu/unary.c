@@ -321,7 +321,8 @@ static snug_status run_test(const sn_call *c, snug_error *err) {
     return SNUG_OK;
 }
 
-#define TEST_FAMILY(name, expression) SN_CPU_FAMILY(name, .reference = run_test, .run = run_test)
+#define TEST_FAMILY(name, expression)                                                              \
+    SN_CPU_FAMILY(name, .reference = run_test, .run = run_test, .takes_stored = SN_HALF_DTYPES)
 TEST_MAP(TEST_FAMILY)
 
 /* --- families --------------------------------------------------------------------------------- */
@@ -354,7 +355,8 @@ static snug_status run(const sn_call *c, snug_error *err) {
     return sn_map_run(c, map_of(c), err);
 }
 
-#define FAMILY(name, ...) SN_CPU_FAMILY(name, .reference = reference, .run = run)
+#define FAMILY(name, ...)                                                                          \
+    SN_CPU_FAMILY(name, .reference = reference, .run = run, .takes_stored = SN_HALF_DTYPES)
 UNARY_MAP(FAMILY)
 WAVE_MAP(FAMILY)
 PAIR_MAP(FAMILY)

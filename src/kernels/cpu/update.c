@@ -124,5 +124,6 @@ static snug_status run(const sn_call *c, snug_error *err) {
     return sn_map_run(c, map_of(c), err);
 }
 
-#define FAMILY(name, SPAN) SN_CPU_FAMILY(name, .reference = reference, .run = run)
+#define FAMILY(name, SPAN)                                                                         \
+    SN_CPU_FAMILY(name, .reference = reference, .run = run, .takes_stored = SN_HALF_DTYPES)
 UPDATE_MAP(FAMILY)
