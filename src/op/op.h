@@ -198,6 +198,7 @@ SNUG_CHECKED snug_status sn_op_infer(sn_opdesc *d, snug_error *err);
 /* The same where arity and inputs are known to be right; after an error the description is of no
  * use. */
 SNUG_CHECKED snug_status sn_op_infer_checked(sn_opdesc *d, snug_error *err);
+/* None of them adds up parts where the outputs have fewer digits than their sums need. */
 void sn_op_ways(const sn_opdesc *d, sn_ways *ways);
 /* The axes of a reduction of a value of this rank, as bits; an empty list means all. */
 uint32_t sn_axes_set(const sn_list *axes, int rank);

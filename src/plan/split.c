@@ -56,16 +56,6 @@ static bool carries(const labeller *l, sn_value v, const sn_axis_ref *ref, int64
     return label->axis == ref->axis && label->inner == factor * ref->inner;
 }
 
-/* Halves would be rounded at each slice: sums of them are wider values. */
-static bool adds_up(const labeller *l, const sn_node_info *n) {
-    bool all = sn_ops[n->op].accumulates;
-    for (int k = 0; k < n->n_out; k++) {
-        const snug_dtype dtype = sn_graph_type(l->p->graph, n->out[k])->dtype;
-        all = all && sn_dtype_sums(dtype) == dtype;
-    }
-    return all;
-}
-
 /* All outputs carry the label, or all are sums that the kernel can add up. */
 static bool outputs_fit(const labeller *l, const sn_node_info *n, const sn_way *way,
                         int64_t factor) {
@@ -78,7 +68,7 @@ static bool outputs_fit(const labeller *l, const sn_node_info *n, const sn_way *
         else
             return false;
     }
-    return sum != map && (!sum || (way->sum && adds_up(l, n)));
+    return sum != map && (!sum || (way->sum && sn_ops[n->op].accumulates));
 }
 
 static bool is_var(const labeller *l, sn_value v) {

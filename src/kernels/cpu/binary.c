@@ -336,6 +336,7 @@ STEP_MAP(FAMILY)
 ANGLE_MAP(FAMILY)
 COMPARE_MAP(FAMILY)
 EQUAL_MAP(FAMILY)
-BOOL_MAP(FAMILY)
+#define BOOL_FAMILY(name, ...) SN_CPU_FAMILY(name, .reference = reference, .run = run)
+BOOL_MAP(BOOL_FAMILY)
 SN_CPU_FAMILY(select, .reference = reference_select, .run = run_select,
               .takes_stored = SN_STORED_DTYPES)
