@@ -2,8 +2,8 @@
  *
  *     bench_kernels [threads] [part of an operator's name] [part of the types]
  *
- * With one thread the clock is the process' own, so that other work on the machine disturbs little.
- */
+ * With one thread the clock is the process' own, so that other work on the machine disturbs
+ * little. */
 #include "support/kernel_call.h"
 #include "support/support.h"
 

@@ -2,8 +2,7 @@
  * plain bilinear loop to 224 x 224 f32, on so many threads. What bench/data.py's row `pictures` is
  * measured against.
  *
- *     bench_pictures THREADS FILE...  ->  pictures per second, the best of three passes
- */
+ *     bench_pictures THREADS FILE...  ->  pictures per second, the best of three passes */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>

@@ -3,8 +3,7 @@
  * slices, which should cost the same, and of a step of a small network on the CPU. Then of
  * recordings of that many nodes, in ms, without a limit and within parts of what that takes.
  *
- *     bench_plan_speed [nodes] [seeds]
- */
+ *     bench_plan_speed [nodes] [seeds] */
 #include "kernels/cpu/cpu.h"
 #include "plan/plan.h"
 #include "support/fake_device.h"
@@ -75,8 +74,7 @@ static int measure_mlp(snug_engine *e) {
     return 0;
 }
 
-/* --- recordings --------------------------------------------------------------------------------
- */
+/* --- recordings ------------------------------------------------------------------------------- */
 /* a = a + 1.5, again and again. */
 static snug_status build_chain(snug_graph *g, int n_nodes, snug_error *err) {
     const snug_type one = {SNUG_F32, 1, {1}};
@@ -158,8 +156,7 @@ static int measure_recording(snug_engine *e, const char *what, int n_nodes,
     return failed;
 }
 
-/* --- slices ------------------------------------------------------------------------------------
- */
+/* --- slices ----------------------------------------------------------------------------------- */
 /* Least of several runs, in ms per 1,000 nodes. */
 typedef struct {
     double plan_ms, check_ms; /* plan: with its check */

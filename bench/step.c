@@ -11,8 +11,7 @@
  * DEVICE is "gpu" or "gpu:1"; BUDGET is that of its memory then, in bytes, and the line has
  * "device_mib", all that the process has there.
  * fit: a training step where each has a batch of its own, all in memory (which makes no difference
- * but on a GPU: train has one there that it makes itself).
- */
+ * but on a GPU: train has one there that it makes itself). */
 #include <snug/device.h>
 #include <snug/train.h>
 #include <stdio.h>

@@ -18,8 +18,8 @@ static void check(snug_status status, const snug_error *err) {
     exit(snug_status_exit_code(status));
 }
 
-/* A number in [0, 1) that depends on the row and the place alone: any row can be made at any time.
- */
+/* A number in [0, 1) that depends on the row and the place alone: any row can be made at any
+ * time. */
 static float noise(int64_t row, uint32_t place) {
     uint32_t h = (uint32_t)row * 2654435761u + place * 2246822519u;
     h = (h ^ (h >> 15)) * 2654435769u;

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """The shape of the code as a test: rooms include only rooms above them, memory is requested in one room, no switch over
-operators, functions fit a screen, no file exceeds 800 lines, names of files are unique, nobody but a runner asks what a device is, no path of
+operators, functions fit a screen and are called, no file exceeds 800 lines, names of files are unique, nobody but a runner asks what a device is, no path of
 somebody's machine. usage: rooms.py SOURCE"""
 import os
 import re
@@ -16,6 +16,12 @@ RUNNER = re.compile(r"src/kernels/cuda/|src/[a-z/]+/(?:gpu[a-z_]*|[a-z_]+_gpu|re
 ASKS_DEVICE = re.compile(r"\bsn_gpu_of\b|\bsn_engine_gpu\b|\bon_card\b|\bcard_block\b|->card\b|->away\b|[!=]=\s*&sn_host_side\b|\b(?:if|while|for)\b[^;]*gpu|\w*gpu\w*(?:\([^()]*\))?\s*\?")
 SEES_DEVICE = re.compile(r'"(?:exec/gpu[a-z_]*|record/card)\.h"')
 IMPL_TEXT = re.compile(r'"(?:cublaslt|cudnn|host):')  # whose kernel a plan's text names: src/op/impl.h
+# Functions that no file of src calls: tests have no other way to what they look at, or replace.
+FOR_TESTS = {
+    "sn_cpu_family_for": "kernels of a named instruction set", "sn_cpu_picture_for": "the same of pictures",
+    "sn_fault_io": "the hook that makes requests fail", "sn_fault_struck": "the same", "sn_fault_memory_requests": "the same", "sn_fault_io_requests": "the same",
+    "sn_spill_is_direct": "whether the system's cache is passed by", "sn_source_from_file": "see tensor/source.h",
+}
 MACHINE_PATH = re.compile(r"/(?:root|farm)/|/home/[a-z]+/")
 
 
@@ -91,6 +97,26 @@ def same_names(root, files, say):
             say(path, 1, f"has the name of {first[name]}")
 
 
+class Calls:
+    """Functions sn_* that src defines, and which of its files name them for anything but that. Names that macros put together (sn_shape_##x) count as named
+    where what is put behind stands in a table."""
+
+    def __init__(self):
+        self.defined, self.named, self.pasted, self.words = {}, set(), set(), set()
+
+    def look(self, path, code):
+        self.pasted |= set(re.findall(r"\b(sn_\w+?)##", code))
+        if path.endswith(".def"):
+            self.words |= set(re.findall(r"\w+", code))
+        for line in code.split("\n"):
+            self.named |= set(re.findall(r"\bsn_\w+" if line[:1] in " \t#" else r"\bsn_\w+\b(?! *\()", line))
+        self.defined.update({name: (path, n) for n, name, _ in functions(code) if name.startswith("sn_")})
+
+    def unused(self):
+        return {name: at for name, at in self.defined.items() if name not in self.named
+                and not any(name.startswith(p) and name[len(p):] in self.words for p in self.pasted)}
+
+
 def exceptions(root):
     path = os.path.join(root, "tests", "style-exceptions")
     out = {}
@@ -105,7 +131,7 @@ def main(root):
     bad = []
     say = lambda path, n, what: bad.append(f"{path}:{n}: {what}")
     allowed = exceptions(root)
-    used = set()
+    used, calls = set(), Calls()
     files = subprocess.run(["git", "ls-files", "-co", "--exclude-standard"], cwd=root, capture_output=True, text=True).stdout.split()
     same_names(root, files, say)
     for path in files:
@@ -115,9 +141,12 @@ def main(root):
         for n, line in enumerate(text.split("\n"), 1):
             if MACHINE_PATH.search(line) and path != "tests/rooms.py":
                 say(path, n, "names a path of a machine")
-        if not path.endswith((".c", ".h", ".cu")) or not path.startswith("src/"):
+        if not path.endswith((".c", ".h", ".cu", ".def")) or not path.startswith("src/"):
             continue
         code = code_only(text)
+        calls.look(path, code)
+        if path.endswith(".def"):
+            continue
         includes(path, text, say)
         decimal_points(path, text, say)
         for m in IMPL_TEXT.finditer(comments_blank(text)) if path != "src/op/impl.h" else ():
@@ -148,6 +177,11 @@ def main(root):
                     used.add(name)
                 else:
                     say(path, n, f"function {name} has {length} lines; at most {MAX_FUNCTION}, or list it with a reason in tests/style-exceptions")
+    unused = calls.unused()
+    for name in sorted(set(unused) - set(FOR_TESTS)):
+        say(*unused[name], f"nobody in src calls {name}; what only tests need is theirs")
+    for name in sorted(set(FOR_TESTS) & set(calls.defined) - set(unused)):
+        say("tests/rooms.py", 1, f"{name} is listed as of tests alone, but src calls it")
     for name in sorted(set(allowed) - used):
         if not name.startswith("src/"):
             bad.append(f"tests/style-exceptions: {name} is listed but fits, remove it")

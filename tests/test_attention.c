@@ -2,8 +2,8 @@
  * residual sums, layer normalisation, a feed-forward part. Its gradients agree with differences in
  * f64, it learns in f32, and one template serves two batch sizes.
  *
- * Letters: B sequences of T tokens with D features, H heads of D / H features. Byte limit: 4 MiB.
- */
+ * Letters: B sequences of T tokens with D features, H heads of D / H features. Byte limit: 4
+ * MiB. */
 #include "support/support.h"
 
 #include <snug/graph.h>

@@ -2,6 +2,7 @@
  * slower plan, nor a smaller arena; the smallest plan runs, one byte less is refused with its size;
  * it lies close to what the graph needs at least. Plans that only recompute are the unlimited plan
  * bit for bit over 20 steps. Byte limit: 8 MiB of tensors. */
+#include "support/plan_bound.h"
 #include "support/golden_case.h"
 #include "support/support.h"
 
@@ -13,8 +14,8 @@
 enum { BUDGETS = 50, VECTORS = 4 * 64 };
 
 /* The same machine everywhere: what a plan drops, and so its floor, follows from how fast the
- * kernels are said to be (the sanitizers' build has other ones: floors differ there by 0 to 1 %).
- */
+ * kernels are said to be (the sanitizers' build has other ones: floors differ there by 0 to 1
+ * %). */
 static const sn_rates rates = {.product = 1e11,
                                .product_memory = 1.5e10,
                                .loop = 4e10,

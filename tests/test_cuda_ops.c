@@ -148,7 +148,7 @@ static void check_reference(sn_subject *s) {
 static bool names_family(sn_op op) {
     static const char *const names[SN_N_OPS] = {
 #define SNUG_OP(name, in, attrs, shape, grad, reads, inplace, axes, effect, acc, build, fuses,     \
-                flops, speed, cpu, cuda, cases)                                                    \
+                flops, speed, cpu, cuda, chain, cases)                                             \
     [SN_OP_##name] = #cuda,
 #include "op/ops.def"
 #undef SNUG_OP

@@ -12,8 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* --- a folder with folders in it ---------------------------------------------------------------
- */
+/* --- a folder with folders in it -------------------------------------------------------------- */
 typedef struct {
     char path[64];
 } tree;
@@ -45,8 +44,7 @@ static void put_file(const tree *t, const char *name, const void *bytes, size_t 
     sn_test_write_file(path, bytes, n);
 }
 
-/* --- datasets ----------------------------------------------------------------------------------
- */
+/* --- datasets --------------------------------------------------------------------------------- */
 static snug_status list(snug_engine *e, const char *pattern, snug_dataset **out, snug_error *err) {
     const snug_text t = {pattern, strlen(pattern)};
     return snug_dataset_list_files(e, &t, 1, out, err);
@@ -103,8 +101,7 @@ static void expect_refused(snug_engine *e, const char *path, snug_records kind,
     expect_text(err.text, say);
 }
 
-/* --- TFRecord ----------------------------------------------------------------------------------
- */
+/* --- TFRecord --------------------------------------------------------------------------------- */
 static void write_records(snug_engine *e, const char *path, snug_compression packed) {
     snug_error err;
     snug_record_writer *w;
@@ -237,8 +234,7 @@ static void test_records_are_left_out_without_reading_them(void **state) {
     tree_end(&t);
 }
 
-/* --- lines -------------------------------------------------------------------------------------
- */
+/* --- lines ------------------------------------------------------------------------------------ */
 static void test_lines_are_tensorflows(void **state) {
     static const char text[] = "one\ntwo\r\n\nfo\rur\nlast";
     tree t;
@@ -276,8 +272,7 @@ static void test_lines_longer_than_the_window_are_whole(void **state) {
     tree_end(&t);
 }
 
-/* --- lists of files -----------------------------------------------------------------------------
- */
+/* --- lists of files --------------------------------------------------------------------------- */
 static void expect_list(snug_engine *e, const tree *t, const char *pattern, const char *wanted) {
     char path[256], text[2048], all[2048] = "";
     snug_error err;
@@ -312,8 +307,7 @@ static void test_patterns_find_sorted_files(void **state) {
     tree_end(&t);
 }
 
-/* --- folders by class ----------------------------------------------------------------------------
- */
+/* --- folders by class ------------------------------------------------------------------------- */
 /* "name:label " of each element, names without the folder. */
 static void describe(snug_engine *e, const tree *t, snug_folder o, char *text, size_t size) {
     snug_error err;

@@ -195,8 +195,7 @@ static void test_a_shuffle_larger_than_memory_keeps_its_order(void **state) {
     munmap(to, sizeof *to);
 }
 
-/* --- a budget of the process -------------------------------------------------------------------
- */
+/* --- a budget of the process ------------------------------------------------------------------ */
 typedef struct {
     snug_engine *engine;
     size_t bytes; /* that a call takes for its work */

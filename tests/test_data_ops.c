@@ -195,8 +195,7 @@ static void test_sounds_and_steps_survive_any_failed_request(void **state) {
     sn_fault_sweep(read_case, (void *)&steps_case);
 }
 
-/* --- tensors and CSV ----------------------------------------------------------------------------
- */
+/* --- tensors and CSV -------------------------------------------------------------------------- */
 static void test_damaged_tensors_are_messages(void **state) {
     snug_engine *e = *state;
     static const char floats[] = "\x08\x01\x12\x08\x12\x02\x08\x02\x12\x02\x08\x01\"\x08"

@@ -371,8 +371,8 @@ static void test_two_host_memories_pose_as_two_devices(void **unused) {
 
 /* --- recompute, torn state -------------------------------------------------------------------- */
 
-/* %0 x; n0 exp(x) -> %1; n1 square(%1) -> %2 over %1; n2 %1 + %2 -> %3: %1 is made a second time.
- */
+/* %0 x; n0 exp(x) -> %1; n1 square(%1) -> %2 over %1; n2 %1 + %2 -> %3: %1 is made a second
+ * time. */
 static void test_a_node_can_be_computed_again(void **unused) {
     (void)unused;
     world w;

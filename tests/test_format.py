@@ -43,6 +43,13 @@ class Format(unittest.TestCase):
         formula = "//  m = b1 m + (1 - b1) g\n//  v = b2 v + (1 - b2) g^2" + " + 0" * 40 + "\nint a;\n"
         self.assertEqual(self.says(layout.look_at_c, "formula.h", formula), "")
 
+    def test_comments_end_on_a_line_of_text(self):
+        self.assertEqual(layout.look_at_comments(layout.tracked(SOURCE), SOURCE), "")
+        dashes = "-" * 80
+        self.assertEqual(self.says(layout.look_at_comments, "whole.h", f"/* --- layers {dashes} */\n/* two\n * lines */\nint a; /* a */\n"), "")
+        for text in (f"/* --- layers {dashes}\n */\n", "/* a line\n */\n", "int a; /* a line\n        */\n", "#define A 1 /* a line \\\n */ \\\n  + 1\n"):
+            self.assertIn("cut.h:2", self.says(layout.look_at_comments, "cut.h", text))
+
     def test_python_is_in_order(self):
         self.assertEqual(self.of(layout.look_at_python, layout.tracked(SOURCE)), "")
 

@@ -563,8 +563,8 @@ static void test_fuse_of_a_fused_graph_changes_nothing(void **state) {
     sn_graph_destroy(n.g);
 }
 
-/* The same rewrite for every extent of the batch: node for node, 1 and 5 give the same operators.
- */
+/* The same rewrite for every extent of the batch: node for node, 1 and 5 give the same
+ * operators. */
 static void test_fuse_ignores_the_extent_of_the_batch(void **state) {
     sn_graph *fused[2];
     const char *const types[2] = {"f64[1,6,6,2]", "f64[5,6,6,2]"};
@@ -623,8 +623,7 @@ static void test_fuse_keeps_a_value_whose_extent_is_open(void **state) {
     sn_graph_destroy(t);
 }
 
-/* --- convolutions of concatenations ------------------------------------------------------------
- */
+/* --- convolutions of concatenations ----------------------------------------------------------- */
 /* Parts of 16 and `width` channels; %6 is the concatenation, %8 the weight gradient. */
 #define JOIN(width, all)                                                                           \
     "snug graph 1\n%0 input a f64[2,3,3,16]\n%1 input b f64[2,3,3," width "]\n"                    \

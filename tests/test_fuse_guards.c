@@ -164,8 +164,7 @@ static void test_bias_gradients_are_sums_of_the_channels_that_nobody_reads_early
     check_rows(state, ROWS(sum_guards));
 }
 
-/* --- channel affine ----------------------------------------------------------------------------
- */
+/* --- channel affine --------------------------------------------------------------------------- */
 /* p a + (q b + c), of which the rows change one thing. */
 #define AFFINE                                                                                     \
     "snug graph 1\n%0 input p f64[2,3]\n%1 input q f64[2,3]\n%2 input a f64[3]\n"                  \
@@ -240,8 +239,7 @@ static void test_channel_affines_have_whole_rows_and_vectors(void **state) {
     check_rows(state, ROWS(affine_guards));
 }
 
-/* --- a dense layer's update --------------------------------------------------------------------
- */
+/* --- a dense layer's update ------------------------------------------------------------------- */
 #define DENSE_IN                                                                                   \
     "snug graph 1\np0 real 0.01\np1 real 0.1\np2 real 0.001\np3 real 1e-3\n"                       \
     "%0 input x f64[4,3]\n%1 input dy f64[4,2]\n%2 input b f64[2]\n%3 input z f64[4,2]\n"
@@ -411,8 +409,7 @@ static void test_updates_move_up_to_dx_alone_and_past_nobody(void **state) {
     check_rows(state, ROWS(dx_guards));
 }
 
-/* --- pools -------------------------------------------------------------------------------------
- */
+/* --- pools ------------------------------------------------------------------------------------ */
 #define HALF  " kernel=2,2 stride=2,2"
 #define FULL  "f64[2,4,4,3]\n"
 #define SMALL FORWARD "f64[2,2,2,3] opaque[2,2,2,3]\n"
@@ -593,8 +590,7 @@ static void test_convolutions_and_pools_stay_apart_where_others_see_between(void
     check_rows(state, ROWS(conv_pool_guards));
 }
 
-/* --- cross-entropies ----------------------------------------------------------------------------
- */
+/* --- cross-entropies -------------------------------------------------------------------------- */
 #define XENT_IN                                                                                    \
     "snug graph 1\n%0 input x f64[3,3]\n%1 input y f64[3,3]\n%2 input d f64[3]\n"                  \
     "%3 input z f64[3,3]\n"
@@ -694,8 +690,8 @@ static void test_cross_entropies_are_those_as_written(void **state) {
     check_rows(state, ROWS(xent_guards));
 }
 
-/* Fused, with the sign that it has: d is neg of e, and is negated once more behind its spreading.
- */
+/* Fused, with the sign that it has: d is neg of e, and is negated once more behind its
+ * spreading. */
 static void test_a_gradient_negated_twice_keeps_its_sign(void **state) {
     snug_error err;
     sn_graph *g, *fused;
@@ -722,8 +718,7 @@ static void test_a_gradient_negated_twice_keeps_its_sign(void **state) {
     sn_graph_destroy(g);
 }
 
-/* --- convolutions of concatenations -------------------------------------------------------------
- */
+/* --- convolutions of concatenations ----------------------------------------------------------- */
 #define JOINED                                                                                     \
     "snug graph 1\n%0 input a f64[2,3,3,16]\n%1 input b f64[2,3,3,16]\n%2 input dy f64[2,3,3,2]\n" \
     "%3 = concat(%0 %1) axis=3" FORWARD "f64[2,3,3,32]\n"

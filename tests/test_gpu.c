@@ -17,8 +17,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* --- the processor's results -------------------------------------------------------------------
- */
+/* --- the processor's results ------------------------------------------------------------------ */
 static snug_status fit_blobs(snug_engine *e, float *weights, size_t *n, snug_error *err) {
     blobs b;
     snug_model *m = NULL;
@@ -193,8 +192,7 @@ static void test_weights_that_are_written_reach_the_device(void **state) {
     blobs_end(&b);
 }
 
-/* --- the next batch -----------------------------------------------------------------------------
- */
+/* --- the next batch --------------------------------------------------------------------------- */
 /* Of 70 rows in batches of 16 each epoch has three steps whose batch comes while another of its
  * kind runs. */
 static void test_the_next_batch_comes_while_a_step_runs(void **state) {
@@ -420,8 +418,7 @@ static void test_a_bad_label_of_a_dataset_is_named_though_the_next_batch_is_ther
     }
 }
 
-/* --- a step is atomic ---------------------------------------------------------------------------
- */
+/* --- a step is atomic ------------------------------------------------------------------------- */
 static void test_nan_leaves_the_weights_as_they_were(void **state) {
     snug_error err;
     blobs b;
@@ -455,8 +452,7 @@ static void test_labels_outside_of_the_classes_are_named(void **state) {
     blobs_end(&b);
 }
 
-/* --- closing ------------------------------------------------------------------------------------
- */
+/* --- closing ---------------------------------------------------------------------------------- */
 static void test_a_reset_is_made_only_when_asked_for(void **state) {
     snug_error err;
     snug_device_info d;
@@ -505,8 +501,7 @@ static void test_a_device_in_use_is_not_given_back(void **state) {
     assert_int_equal(card()->n_contexts, 0);
 }
 
-/* --- what is missing ---------------------------------------------------------------------------
- */
+/* --- what is missing -------------------------------------------------------------------------- */
 static void test_what_is_missing_is_said(void **state) {
     snug_error err;
     const snug_device_options none = {.plugin = "/nowhere/libsnug-cuda.so"};
@@ -531,8 +526,7 @@ static void test_what_is_missing_is_said(void **state) {
     expect_text(err.text, "less than its context alone takes, 264.0 MiB");
 }
 
-/* --- libraries -----------------------------------------------------------------------------------
- */
+/* --- libraries -------------------------------------------------------------------------------- */
 static snug_status plan_convolutions(snug_engine *e, snug_model_plan_info *out, snug_error *err) {
     const snug_type type = {.dtype = SNUG_F32, .rank = 3, .dims = {16, 16, 3}};
     const snug_plan_request request = {.batch = 8, .train = 1};
@@ -615,8 +609,7 @@ static void test_any_thread_may_ask_libraries(void **state) {
     expect_text(q.variant.impl, "cublaslt:");
 }
 
-/* --- failures ----------------------------------------------------------------------------------
- */
+/* --- failures --------------------------------------------------------------------------------- */
 static snug_status whole_training(snug_engine *e, void *ctx, snug_error *err) {
     (void)ctx;
     snug_model *m = NULL;

@@ -2,6 +2,7 @@
  * give the bits of one, a GPU and the processor together those of the naive executor with the same
  * placement; what cannot be placed so is refused. */
 #include "support/gpu_card.h"
+#include "support/world.h"
 
 #include "exec/exec.h"
 #include "graph/build.h"
@@ -154,7 +155,7 @@ static sn_state *make_state(stage *g, const sn_device *on) {
 }
 
 static void keep_variables(stage *g, sn_state *s, traces *out) {
-    out->n = sn_state_bytes(s);
+    out->n = world_state_bytes(s);
     out->variables = malloc(out->n);
     size_t at = 0;
     for (uint32_t i = 0; i < sn_state_count(s); i++) {

@@ -65,7 +65,8 @@ static void rig_begin(snug_engine *e, const subject *of, const char *optimizer, 
     for (int i = 0; i < MAX_LAYERS && of->layers[i]; i++)
         expect_ok(snug_model_add(r->model, "Dense", of->layers[i], &err), &err);
     expect_ok(snug_model_compile(r->model, &compile, &err), &err);
-    expect_ok(sn_model_step_find(r->model, SN_STEP_TRAIN, BATCH, &r->step, &err), &err);
+    const sn_weighting none = {.n_weights = 0};
+    expect_ok(sn_model_step_weighted(r->model, SN_STEP_TRAIN, BATCH, &none, &r->step, &err), &err);
     expect_ok(sn_model_add_homes(r->model, &err), &err);
     expect_ok(sn_graph_fuse_with(r->step->graph, &every, &r->fused, &err), &err);
 }

@@ -54,8 +54,8 @@ static void close_chain(chain *c) {
     snug_feed_destroy(c->feeds[1]);
 }
 
-/* Within a part of the plain arena: at most so many times the plain seconds, and the same results.
- */
+/* Within a part of the plain arena: at most so many times the plain seconds, and the same
+ * results. */
 static void expect_within(chain *c, double part, double most) {
     const size_t bytes = (size_t)(part * (double)c->plain.arena_bytes);
     sn_step_run run;

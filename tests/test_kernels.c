@@ -395,8 +395,8 @@ static void begin_reduce(sn_test_call *k, sn_op op, snug_type t, sn_list axes) {
     sn_ready(k);
 }
 
-/* The reference adds in double: what the fast sum may be off is rounding of lanes of 16 elements.
- */
+/* The reference adds in double: what the fast sum may be off is rounding of lanes of 16
+ * elements. */
 static void expect_near_reference(sn_test_call *k) {
     sn_run_reference(k);
     float *want = sn_copy_out(k);

@@ -66,8 +66,8 @@ static const sn_kernel_case cases[] = {
      .tolerance = 1e-4},
     {"conv2d_dw", "pad=1,1,1,1 kernel=3,3", "f32[9,21,20,130] f32[9,21,20,67]", .batch = 0,
      .tolerance = 1e-4},
-    /* weights that serve many blocks, in three columns of them; fewer columns, groups for threads
-     */
+    /* weights that serve many blocks, in three columns of them; fewer columns, groups for
+     * threads */
     {"conv2d", "pad=1,1,1,1 act=relu", "f32[2,21,30,20] f32[3,3,20,130] f32[130]", .batch = 1,
      .tolerance = 1e-4},
     {"conv2d_dx", "pad=1,1,1,1 input=21,30", "f32[2,21,30,20] f32[3,3,130,20]", .batch = 1,

@@ -161,8 +161,8 @@ static bool make_group(char dir[512]) {
     return made;
 }
 
-/* In a process of its own, which a missing check would cost its life. Exit code 0: as it should be.
- */
+/* In a process of its own, which a missing check would cost its life. Exit code 0: as it should
+ * be. */
 static int ask_inside(const char *dir) {
     snug_engine *e;
     snug_error err = {0};

@@ -54,7 +54,7 @@ static snug_status read_array(snug_engine *e, const char *path, snug_error *err)
 static snug_status read_model(snug_engine *e, const char *path, snug_error *err) {
     sn_network *n;
     sn_keras_compile c;
-    SNUG_TRY(sn_keras_load(e, path, &n, &c, err));
+    SNUG_TRY(sn_keras_load(e, path, NULL, &n, &c, err));
     sn_network_destroy(n);
     return SNUG_OK;
 }

@@ -34,7 +34,7 @@ static double number_of(const sn_layer *l, const char *key) {
 static snug_status load(snug_engine *e, const char *path, snug_error *err) {
     sn_network *n;
     sn_keras_compile c;
-    SNUG_TRY(sn_keras_load(e, path, &n, &c, err));
+    SNUG_TRY(sn_keras_load(e, path, NULL, &n, &c, err));
     sn_network_destroy(n);
     return SNUG_OK;
 }
@@ -45,7 +45,7 @@ static void test_keras_3_model_is_read(void **state) {
     sn_network *n;
     sn_keras_compile c;
     snug_error err = {0};
-    expect_ok(sn_keras_load(*state, DATA("keras3_cnn.json"), &n, &c, &err), &err);
+    expect_ok(sn_keras_load(*state, DATA("keras3_cnn.json"), NULL, &n, &c, &err), &err);
     assert_string_equal(n->name, "keras3_cnn");
     assert_int_equal(n->n_layers, 8);
     assert_int_equal(sn_network_type(n, 0)->rank, 4);
@@ -64,12 +64,12 @@ static void test_compile_settings_are_taken_over(void **state) {
     sn_network *n;
     sn_keras_compile c;
     snug_error err = {0};
-    expect_ok(sn_keras_load(*state, DATA("keras3_cnn.json"), &n, &c, &err), &err);
+    expect_ok(sn_keras_load(*state, DATA("keras3_cnn.json"), NULL, &n, &c, &err), &err);
     assert_string_equal(c.optimizer, "sgd:learning_rate=0.125,momentum=0.5,nesterov=true");
     assert_string_equal(c.loss, "sparse_categorical_crossentropy");
     assert_string_equal(c.metrics, "accuracy,sparse_categorical_accuracy:name=acc");
     sn_network_destroy(n);
-    expect_ok(sn_keras_load(*state, DATA("tfkeras2_cnn.json"), &n, &c, &err), &err);
+    expect_ok(sn_keras_load(*state, DATA("tfkeras2_cnn.json"), NULL, &n, &c, &err), &err);
     assert_string_equal(c.optimizer, "");
     assert_string_equal(c.loss, "");
     assert_string_equal(c.metrics, "");
@@ -80,7 +80,7 @@ static void test_tf_keras_2_model_is_read(void **state) {
     sn_network *n;
     sn_keras_compile c;
     snug_error err = {0};
-    expect_ok(sn_keras_load(*state, DATA("tfkeras2_cnn.json"), &n, &c, &err), &err);
+    expect_ok(sn_keras_load(*state, DATA("tfkeras2_cnn.json"), NULL, &n, &c, &err), &err);
     assert_int_equal(n->n_layers, 5);
     assert_int_equal(sn_network_type(n, 0)->dims[3], 3);
     assert_true(number_of(layer_named(n, "batch_normalization"), "momentum") ==
@@ -94,7 +94,7 @@ static void test_oldest_form_with_a_bare_list_is_read(void **state) {
     sn_network *n;
     sn_keras_compile c;
     snug_error err = {0};
-    expect_ok(sn_keras_load(*state, DATA("keras2_list.json"), &n, &c, &err), &err);
+    expect_ok(sn_keras_load(*state, DATA("keras2_list.json"), NULL, &n, &c, &err), &err);
     assert_int_equal(n->n_layers, 2);
     assert_int_equal(sn_network_type(n, 0)->dims[1], 20);
     assert_string_equal(n->layers[1].name, "dense_2");
@@ -116,7 +116,7 @@ static snug_status load_text(snug_engine *e, const char *text, sn_network **n, s
     sn_test_dir d;
     sn_test_dir_begin(&d);
     sn_test_write_file(sn_test_path(&d, "m.json", path), text, strlen(text));
-    const snug_status status = sn_keras_load(e, path, n, c, err);
+    const snug_status status = sn_keras_load(e, path, NULL, n, c, err);
     sn_test_dir_end(&d);
     return status;
 }

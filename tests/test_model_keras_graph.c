@@ -40,7 +40,7 @@ static snug_status load_text(snug_engine *e, const char *text, sn_network **n, c
     sn_keras_compile c;
     sn_test_dir_begin(&d);
     sn_test_write_file(sn_test_path(&d, "m.json", path), text, strlen(text));
-    const snug_status status = sn_keras_load(e, path, n, &c, err);
+    const snug_status status = sn_keras_load(e, path, NULL, n, &c, err);
     sn_test_dir_end(&d);
     return status;
 }
@@ -302,11 +302,11 @@ static void test_open_axes_take_the_shape_that_is_given(void **state) {
     char path[256];
     sn_test_dir_begin(&d);
     sn_test_write_file(sn_test_path(&d, "m.json", path), text, strlen(text));
-    expect_status(sn_keras_load(*state, path, &n, &c, &err), SNUG_E_INVALID, &err);
+    expect_status(sn_keras_load(*state, path, NULL, &n, &c, &err), SNUG_E_INVALID, &err);
     expect_text(err.text, "give the shape of an example");
-    expect_status(sn_keras_load_shaped(*state, path, "7,4", &n, &c, &err), SNUG_E_INVALID, &err);
+    expect_status(sn_keras_load(*state, path, "7,4", &n, &c, &err), SNUG_E_INVALID, &err);
     expect_text(err.text, "axis 2 of its input 'x' has 3 entries");
-    expect_ok(sn_keras_load_shaped(*state, path, "x=7,3", &n, &c, &err), &err);
+    expect_ok(sn_keras_load(*state, path, "x=7,3", &n, &c, &err), &err);
     assert_int_equal(sn_network_type(n, 0)->dims[1], 7);
     sn_network_destroy(n);
     sn_test_dir_end(&d);
@@ -360,7 +360,7 @@ static void test_refuses_models_that_multiply(void **state) {
 static snug_status load_scenario(snug_engine *e, void *ctx, snug_error *err) {
     sn_network *n;
     sn_keras_compile c;
-    SNUG_TRY(sn_keras_load(e, ctx, &n, &c, err));
+    SNUG_TRY(sn_keras_load(e, ctx, NULL, &n, &c, err));
     sn_network_destroy(n);
     return SNUG_OK;
 }

@@ -1,5 +1,5 @@
-/* test_model_safetensors.c: weights on disk: what is written, what is read back, what is refused.
- */
+/* test_model_safetensors.c: weights on disk: what is written, what is read back, what is
+ * refused. */
 #include "model/safetensors.h"
 #include "support/files.h"
 

@@ -245,8 +245,8 @@ static void test_a_network_has_several_inputs_and_outputs(void **state) {
     sn_network_destroy(n);
 }
 
-/* Embedding makes the mask, Dense keeps it, Flatten drops it; two masks are valid where both are.
- */
+/* Embedding makes the mask, Dense keeps it, Flatten drops it; two masks are valid where both
+ * are. */
 static void test_masks_follow_the_layers(void **state) {
     snug_error err;
     sn_network *n = begin(state, 1, 5, 0, 0);
@@ -510,8 +510,8 @@ static void test_adam_rate_has_the_bias_correction(void **state) {
     expect_real(p.value, 0.5 * sqrt(1 - pow(0.999f, 3)) / (1 - pow(0.9f, 3)), 1e-15);
 }
 
-/* Shares from step 1000 on are beta_1: the product goes on as its power, and numbers stay finite.
- */
+/* Shares from step 1000 on are beta_1: the product goes on as its power, and numbers stay
+ * finite. */
 static void test_nadam_has_its_numbers_at_any_step(void **state) {
     (void)state;
     snug_error err;

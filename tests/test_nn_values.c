@@ -5,6 +5,7 @@
 #include "exec/exec.h"
 #include "nn/activation.h"
 #include "nn/metric.h"
+#include "nn/objective.h"
 
 #include <math.h>
 #include <string.h>
@@ -68,7 +69,9 @@ static double evaluate(void **state, const char *activation, const double (*x)[C
 }
 
 static sn_value build_loss(sn_builder *b, const void *what, sn_value y_true, sn_value y_pred) {
-    return sn_loss_build(b, what, y_true, y_pred);
+    const sn_objective o = {.used = true, .loss = *(const sn_loss *)what, .weight = 1};
+    const sn_objective_data d = {y_true, y_pred, SN_NO_VALUE, SN_NO_VALUE};
+    return sn_objective_build(b, &o, &d);
 }
 
 static sn_value build_metric(sn_builder *b, const void *what, sn_value y_true, sn_value y_pred) {

@@ -57,7 +57,7 @@ static snug_status load(snug_engine *e, const char *layers, sn_network **n, snug
         layers);
     sn_test_dir_begin(&d);
     sn_test_write_file(sn_test_path(&d, "m.json", path), text, strlen(text));
-    const snug_status status = sn_keras_load(e, path, n, &c, err);
+    const snug_status status = sn_keras_load(e, path, NULL, n, &c, err);
     sn_test_dir_end(&d);
     return status;
 }

@@ -264,8 +264,8 @@ static bool has_rules(const sn_graph *g) {
     return true;
 }
 
-/* The gradient as a loss, by everything there is so far: inputs and the weights of the first loss.
- */
+/* The gradient as a loss, by everything there is so far: inputs and the weights of the first
+ * loss. */
 static void check_second_order(problem *p, const sn_value *grads) {
     snug_error err;
     sn_builder b = sn_builder_on(p->g);
@@ -337,8 +337,8 @@ static snug_status add_slot(void *ctx, bool is_key, double real, int64_t key, in
     return SNUG_OK;
 }
 
-/* The operator on its inputs, and the loss of its float outputs; SN_NO_VALUE where there is none.
- */
+/* The operator on its inputs, and the loss of its float outputs; SN_NO_VALUE where there is
+ * none. */
 static sn_value build_loss(problem *p) {
     sn_subject *s = p->s;
     char text[256];

@@ -1,17 +1,22 @@
 /* test_ops_kernels.c: what the CPU kernels of every row of the table promise, from the cases column
  * alone: fast = reference on every instruction set, in place = out of place, accumulate = add,
  * bytes that lie in outputs and workspace do not matter and are all needed, bits depend on nothing
- * but the inputs. */
+ * but the inputs, dtypes that a family says it takes it takes. */
 #include "support/call.h"
 #include "support/support.h"
+#include "tensor/feed.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 /* --- fast = reference ------------------------------------------------------------------------ */
 
+static int half_cases[SN_N_OPS];
+
 static void check_fast(sn_subject *s) {
     char text[64];
+    half_cases[s->op] += s->real == SNUG_F16 || s->real == SNUG_BF16;
     snug_view wanted[SN_MAX_OUT], got[SN_MAX_OUT];
     const sn_how reference = {.n_threads = 1, .poison = 0xa5};
     sn_outputs_make(s, &reference, &s->desc, wanted);
@@ -29,7 +34,11 @@ static void check_fast(sn_subject *s) {
 
 static void test_fast_kernels_agree_with_references(void **state) {
     (void)state;
+    memset(half_cases, 0, sizeof half_cases);
     sn_sweep_rows("fast = reference", check_fast);
+    for (int op = 0; op < SN_N_OPS; op++)
+        if (half_cases[op] == 0 && sn_cpu_family_of((sn_op)op)->takes_stored == SN_HALF_DTYPES)
+            fail_msg("no case of %s ran in halves", sn_ops[op].name);
 }
 
 /* --- in place -------------------------------------------------------------------------------- */
@@ -126,11 +135,13 @@ static void test_in_place_gives_the_same_bits(void **state) {
 
 /* --- accumulate ------------------------------------------------------------------------------ */
 
-/* A bias or an activation is applied once, to the whole sum: such a node never accumulates. */
+/* A bias or an activation is applied once, to the whole sum: such a node never accumulates.
+ * Nor does one whose sums are kept in another type. */
 static bool may_accumulate(const sn_subject *s) {
     const bool fused =
         s->op == SN_OP_matmul && (s->desc.n_in == 3 || s->desc.attrs.matmul.act != SN_ACT_none);
-    return sn_ops[s->op].accumulates && !fused;
+    const snug_dtype out = s->desc.out[0].dtype;
+    return sn_ops[s->op].accumulates && !fused && sn_dtype_sums(out) == out;
 }
 
 static void add_into(const snug_view *content, const snug_view *result) {
@@ -286,6 +297,85 @@ static void test_bits_do_not_depend_on_threads(void **state) {
     sn_sweep_rows("threads", check_threads);
 }
 
+/* --- whole numbers that are stored; halves are in every sweep ---------------------------------- */
+
+/* The case with `dtype` in place of f32; false: its row has no such. */
+static bool retype(const sn_subject *s, snug_dtype dtype, sn_opdesc *d) {
+    *d = s->desc;
+    for (int i = 0; i < d->n_in; i++)
+        d->in[i].dtype = d->in[i].dtype == SNUG_F32 ? dtype : d->in[i].dtype;
+    if (s->op == SN_OP_fill)
+        d->attrs.fill.dtype = dtype;
+    return sn_op_infer(d, NULL) == SNUG_OK;
+}
+
+/* A value of whole numbers in another dtype of such, each the nearest that it has. */
+static snug_view converted(const snug_view *v, const snug_type *t) {
+    const snug_view to = sn_view_make(t, 0, 0);
+    for (int64_t i = 0; i < sn_view_count(v); i++) {
+        const double most = sn_dtype_largest(t->dtype);
+        const double least = sn_dtype_counts(t->dtype) ? 0 : -most - 1;
+        sn_view_put(&to, i, fmin(fmax(sn_view_get(v, i), least), most));
+    }
+    return to;
+}
+
+/* A run in the dtype gives what one in f32 gives, of whole numbers that both have. */
+static void compare_stored(sn_subject *s, const sn_how *how, const sn_opdesc *d) {
+    snug_view in[SN_MAX_IN], out[SN_MAX_OUT], got[SN_MAX_OUT];
+    sn_outputs_make(s, how, &s->desc, out);
+    sn_outputs_make(s, how, d, got);
+    for (int i = 0; i < d->n_in; i++)
+        in[i] = converted(&s->in[i], &d->in[i]);
+    if (sn_call_ok(s, how, out) && sn_call_on(s, how, d, in, got))
+        for (int k = 0; k < d->n_out; k++) {
+            snug_view wanted = converted(&out[k], &d->out[k]);
+            sn_expect_view_bits(s, "stored", k, &got[k], &wanted);
+            sn_view_free(&wanted);
+        }
+    sn_views_free(in, d->n_in);
+    sn_views_free(out, s->desc.n_out);
+    sn_views_free(got, d->n_out);
+}
+
+static double small_whole(double v) {
+    return isfinite(v) ? fmod(fabs(trunc(v)), 100) : 0;
+}
+
+static void check_stored(sn_subject *s) {
+    sn_cpu_device cpu;
+    sn_cpu_device_init(&cpu, 1, false);
+    if (s->real != SNUG_F32 || sn_subject_elements(s) >= 4096)
+        return;
+    for (int i = 0; i < s->desc.n_in; i++)
+        for (int64_t j = 0; j < sn_view_count(&s->in[i]); j++)
+            sn_view_put(&s->in[i], j, small_whole(sn_view_get(&s->in[i], j)));
+    for (int dtype = 0; dtype < SNUG_N_DTYPES; dtype++) {
+        sn_opdesc d;
+        sn_variant v;
+        if (!((SN_STORED_DTYPES & ~SN_HALF_DTYPES) >> dtype & 1) ||
+            !retype(s, (snug_dtype)dtype, &d) ||
+            cpu.device.describe(&cpu.device, &d, &v, NULL) != SNUG_OK)
+            continue;
+        compare_stored(s, &(sn_how){.n_threads = 1, .poison = 0xa5}, &d);
+        for (int i = 0; sn_isa_at(i); i++)
+            compare_stored(s, &(sn_how){.isa = sn_isa_at(i), .n_threads = 2, .poison = 0xa5}, &d);
+    }
+}
+
+/* What a family says it takes its kernels do; a family that says so is seen doing it. */
+static void test_stored_dtypes_are_as_the_families_say(void **state) {
+    (void)state;
+    sn_sweep w;
+    sn_sweep_begin(&w, "stored");
+    sn_sweep_run(&w, check_stored);
+    for (int op = 0; op < SN_N_OPS; op++)
+        if (w.checked[op] == 0 &&
+            sn_cpu_family_of((sn_op)op)->takes_stored & ~(uint32_t)SN_HALF_DTYPES)
+            fail_msg("no case of %s ran in a stored dtype", sn_ops[op].name);
+    sn_sweep_end(&w);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_fast_kernels_agree_with_references),
@@ -296,6 +386,7 @@ int main(void) {
         cmocka_unit_test(test_bytes_in_outputs_and_workspace_do_not_matter),
 #endif
         cmocka_unit_test(test_bits_do_not_depend_on_threads),
+        cmocka_unit_test(test_stored_dtypes_are_as_the_families_say),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -107,8 +107,8 @@ static const sn_plan_memory *arena(const bench *t) {
 }
 
 /* --- order ---------------------------------------------------------------------------------- */
-/* Three layers; all updates stand at the end of the program, as autodiff and optimizers write them.
- */
+/* Three layers; all updates stand at the end of the program, as autodiff and optimizers write
+ * them. */
 static void test_a_gradient_dies_into_its_update_at_once(void **state) {
     bench t = begin(state);
     sn_value w[3], x[4], d[3], dy;

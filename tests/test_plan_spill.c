@@ -272,8 +272,8 @@ static void set_disk(fixture *f, double disk) {
     f->fake.device.rates.spill_read = f->fake.device.rates.spill_write = disk;
 }
 
-/* Whatever goes out, and however slow the disk is, the checker finds every byte where it must be.
- */
+/* Whatever goes out, and however slow the disk is, the checker finds every byte where it must
+ * be. */
 static void test_values_of_random_graphs_go_out_and_come_back(void **state) {
     fixture *f = *state;
     uint32_t n_spilled = 0;

@@ -108,8 +108,8 @@ static void test_random_plans_come_back_the_same(void **state) {
     }
 }
 
-/* A graph with an opaque value and one input; its plan text by hand has every form of the grammar.
- */
+/* A graph with an opaque value and one input; its plan text by hand has every form of the
+ * grammar. */
 static sn_graph *pool_graph(snug_engine *e) {
     const snug_type x_type = {.dtype = SNUG_F32, .rank = 4, .dims = {4, 4, 4, 2}};
     snug_error err;

@@ -243,7 +243,8 @@ static int run_child(void *ctx) {
         snug_engine_create(&(snug_engine_options){.n_threads = r->n_threads}, &r->engine, &err),
         &err);
     expect_ok(snug_model_load(r->engine, path, &m, &err), &err);
-    expect_ok(sn_model_step_find(m, SN_STEP_TRAIN, r->batch, &step, &err), &err);
+    const sn_weighting none = {.n_weights = 0};
+    expect_ok(sn_model_step_weighted(m, SN_STEP_TRAIN, r->batch, &none, &step, &err), &err);
     const size_t to_map = state_bytes(m) + step->plan->memories[SN_MEM_FIRST_ARENA].bytes;
     const sn_process_need need = {.map_bytes = to_map, .code_bytes = step->plan->code_bytes};
     sn_share share;
@@ -450,8 +451,7 @@ static void test_bookings_follow_the_process(void **state) {
     free(foreign);
 }
 
-/* --- how exact the system's own peak is --------------------------------------------------------
- */
+/* --- how exact the system's own peak is ------------------------------------------------------- */
 
 static void run_on(int processor) {
     cpu_set_t one;

@@ -314,8 +314,8 @@ static void test_a_failure_names_its_element_only(void **state) {
     snug_dataset_drop(d);
 }
 
-/* Writes a program down, runs it for two elements, lets go of all; the first failure, or SNUG_OK.
- */
+/* Writes a program down, runs it for two elements, lets go of all; the first failure, or
+ * SNUG_OK. */
 static snug_status all_of_it(snug_engine *e, snug_error *err) {
     snug_dataset *d;
     snug_program *p;

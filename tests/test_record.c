@@ -533,8 +533,8 @@ static void test_a_tape_sees_only_what_it_recorded(void **state) {
     close_bench(&b);
 }
 
-/* Numbers to come have no bytes to be found by: a run between must not lose that they are watched.
- */
+/* Numbers to come have no bytes to be found by: a run between must not lose that they are
+ * watched. */
 static void test_a_tape_finds_watched_numbers_after_a_run(void **state) {
     bench b = open_bench(state);
     snug_tensor *x, *grad;

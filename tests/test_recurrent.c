@@ -320,7 +320,7 @@ static sn_network *load_text(snug_engine *e, const char *text) {
     char path[256];
     sn_test_dir_begin(&d);
     sn_test_write_file(sn_test_path(&d, "m.json", path), text, strlen(text));
-    expect_ok(sn_keras_load(e, path, &n, &c, &err), &err);
+    expect_ok(sn_keras_load(e, path, NULL, &n, &c, &err), &err);
     sn_test_dir_end(&d);
     return n;
 }

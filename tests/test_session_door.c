@@ -220,8 +220,8 @@ static void test_sessions_share_variables_of_one_name(void **state) {
     snug_feed_destroy(x);
 }
 
-/* A session that cannot be made (its w has another shape) leaves the one it shares with as it was.
- */
+/* A session that cannot be made (its w has another shape) leaves the one it shares with as it
+ * was. */
 static void test_failed_sharing_leaves_the_other_session_running(void **state) {
     snug_engine *e = *state;
     snug_error err;

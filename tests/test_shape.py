@@ -2,6 +2,7 @@
 """The shape tests can fail: each rule of rooms.py catches a file that breaks it, and an operator row that lacks a rule, a kernel
 or a case set does not build. usage: test_shape.py SOURCE BUILD"""
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -9,8 +10,8 @@ import tempfile
 import unittest
 
 SOURCE, BUILD = os.path.abspath(sys.argv.pop(1)), os.path.abspath(sys.argv.pop(1))
-ROW = "SNUG_OP(frobnicate, 1, none, {shape}, {gradient}, NOTHING, NEVER, {axes}, PURE, NO, {build}, {fuses}, {flops}, {speed}, {cpu}, host, {cases})\n"
-WHOLE = {"shape": "same", "gradient": "identity", "axes": "elementwise", "build": "OWN", "fuses": "none", "flops": "element", "speed": "LOOP(1)", "cpu": "identity", "cases": "unary"}
+ROW = "SNUG_OP(frobnicate, 1, none, {shape}, {gradient}, NOTHING, NEVER, {axes}, PURE, NO, {build}, {fuses}, {flops}, {speed}, {cpu}, host, {chain}, {cases})\n"
+WHOLE = {"shape": "same", "gradient": "identity", "axes": "elementwise", "build": "OWN", "fuses": "none", "flops": "element", "speed": "LOOP(1)", "cpu": "identity", "chain": "alone", "cases": "unary"}
 
 
 class Rooms(unittest.TestCase):
@@ -53,6 +54,12 @@ class Rooms(unittest.TestCase):
     def test_a_head_of_several_lines_counts_from_its_brace(self):
         self.catches("src/plan/a.c", "static int f(int a,\n             int b) {\n" + "    a++;\n" * 60 + "    return a + b;\n}\n", "function f has")
 
+    def test_a_function_that_nobody_calls(self):
+        self.catches("src/plan/a.c", "void sn_a(void) {\n    sn_b();\n}\n", "nobody in src calls sn_a")
+        for use in ("void f(void) {\n    sn_a();\n}\n", "const table t = {sn_a};\n"):
+            code, said = self.complaints("src/plan/a.c", "void sn_a(void) {\n    a++;\n}\n" + use)
+            self.assertEqual(code, 0, said)
+
     def test_printing_and_aborting(self):
         self.catches("src/exec/a.c", "void f(void) {\n    abort();\n}\n", "never prints, exits or aborts")
 
@@ -73,6 +80,27 @@ class Rooms(unittest.TestCase):
 class Rows(unittest.TestCase):
     """A copy of the tree's sources with one more row; only the files that expand the table are compiled and linked."""
 
+    def chain_compiles(self, table, root):
+        """Whether the GPU's chains, in the emulator, compile with this table."""
+        os.makedirs(os.path.join(root, "op"), exist_ok=True)
+        with open(os.path.join(root, "op", "ops.def"), "w") as f:
+            f.write(table)
+        include = ["-I" + i for i in (root, os.path.join(SOURCE, "src"), os.path.join(SOURCE, "include"), os.path.join(SOURCE, "tests"))]
+        flags = ["-std=gnu++17", "-fsyntax-only", "-w", "-DSN_CUDA_EMULATED", '-DSN_CUDA_EMULATOR="support/cuda_emulator.h"', "-x", "c++"]
+        return subprocess.run(["c++"] + flags + include + [os.path.join(SOURCE, "src", "kernels", "cuda", "chain.cu")], capture_output=True).returncode == 0
+
+    @unittest.skipUnless(shutil.which("c++"), "no C++ compiler")
+    def test_the_column_chain_and_the_functions_agree(self):
+        with open(os.path.join(SOURCE, "src", "op", "ops.def")) as f:
+            table = f.read()
+        says = lambda name, word: re.subn(r"(?m)^(SNUG_OP\(%s,.*, +)(?:step|alone)(, +\w+\))$" % name, r"\g<1>%s\2" % word, table)
+        for name, word, compiles in (("neg", "step", True), ("neg", "alone", False), ("cast", "alone", False), ("normalise", "alone", False),
+                                     ("sign", "alone", True), ("sign", "step", False), ("matmul", "step", False)):
+            with self.subTest(row=name, says=word), tempfile.TemporaryDirectory() as root:
+                changed, n = says(name, word)
+                self.assertEqual(n, 1)
+                self.assertEqual(self.chain_compiles(changed, root), compiles)
+
     def links(self, **missing):
         with tempfile.TemporaryDirectory() as root:
             shutil.copytree(os.path.join(SOURCE, "src"), os.path.join(root, "src"))
@@ -90,6 +118,10 @@ class Rows(unittest.TestCase):
                 objects.append(out)
             link = ["cc", "-shared", "-Wl,--no-undefined", "-Wl,--allow-multiple-definition", "-o", os.path.join(root, "all.so")] + objects
             link += [os.path.join(BUILD, "libsnug_test_support.a"), os.path.join(BUILD, "libsnug.a")]
+            if shutil.which("c++"):
+                with open(os.path.join(root, "src", "op", "ops.def")) as f:
+                    if not self.chain_compiles(f.read(), os.path.join(root, "chain")):
+                        return False
             return subprocess.run(link + ["-ldnnl", "-ljansson", "-lz", "-lgomp", "-lcmocka", "-lm", "-lpthread"], capture_output=True).returncode == 0
 
     def test_a_whole_row_builds(self):

@@ -305,8 +305,8 @@ static void test_conversion_takes_any_address(void **state) {
         assert_true((double)out[i] == in[i]);
 }
 
-/* Wider from the end of the buffer down, narrower and equal from its start; more than two chunks.
- */
+/* Wider from the end of the buffer down, narrower and equal from its start; more than two
+ * chunks. */
 static void test_conversion_may_share_the_buffer(void **state) {
     (void)state;
     enum { N = 700 };

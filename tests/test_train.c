@@ -319,8 +319,8 @@ static void test_files_survive_any_failed_call(void **state) {
     sn_test_dir_end(&dir);
 }
 
-/* The unlimited run's weights, or SNUG_E_BUDGET before the first step; never more than the budget.
- */
+/* The unlimited run's weights, or SNUG_E_BUDGET before the first step; never more than the
+ * budget. */
 static void test_any_budget_is_kept_or_refused_before_training(void **state) {
     (void)state;
     float wanted[MAX_WEIGHTS] = {0}, got[MAX_WEIGHTS] = {0};

@@ -55,7 +55,8 @@ static void rig_begin(rig *r, snug_model *m, int64_t batch) {
     snug_error err;
     snug_type target;
     *r = (rig){.model = m};
-    expect_ok(sn_model_step_find(m, SN_STEP_TRAIN, batch, &r->step, &err), &err);
+    const sn_weighting none = {.n_weights = 0};
+    expect_ok(sn_model_step_weighted(m, SN_STEP_TRAIN, batch, &none, &r->step, &err), &err);
     expect_ok(sn_model_add_homes(m, &err), &err);
     snug_model_target(m, &target);
     const snug_type *output = snug_model_output(m);

@@ -1,7 +1,7 @@
 /* test_train_steps.c: what optimizers do over the steps of one fit: moving averages of weights,
  * accumulated gradients, schedules. The model is y = w x with x = 1 and y = 0, so that a step of
- * SGD is w -= rate * 2 w, and all can be followed by hand; single steps are Keras' (test_golden).
- */
+ * SGD is w -= rate * 2 w, and all can be followed by hand; single steps are Keras'
+ * (test_golden). */
 #include "support/support.h"
 
 #include "train/model.h"

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Is the tree as clang-format 14 (.clang-format) lays C out, and has ruff (ruff.toml, which names its version) nothing to say of Python?
+"""Is the tree as clang-format 14 (.clang-format) lays C out, do its comments end on a line of text, and has ruff (ruff.toml, which names its
+version) nothing to say of Python?
 usage: tools/format.py [--fix] [FILE...]    the files named, or all that git tracks; --fix mends what can be mended without asking
        tools/format.py --staged             what the next commit holds: of tools/hooks/pre-commit
 Ends with 1 where something is found. A program that is missing is said, and what it would look at is left out."""
@@ -66,9 +67,20 @@ def look_at_python(files, root, fix=False):
     return said(command + ["--fix"] * fix, of(files, PYTHON, root), root)
 
 
+def look_at_comments(files, root, fix=False):
+    """A comment that is too long for its line has its end alone on the next: clang-format leaves comments as they are."""
+    found = ""
+    for name in of(files, C, root):
+        with open(os.path.join(root, name)) as f:
+            for n, line in enumerate(f, 1):
+                if re.match(r"\s*\*/[\s\\]*$", line):
+                    found += f"{name}:{n}: a comment's end alone on a line; shorten the comment, or take a word of it along\n"
+    return found
+
+
 def look(files, root=ROOT, fix=False):
     found = False
-    for one in (look_at_c, look_at_python):
+    for one in (look_at_c, look_at_comments, look_at_python):
         try:
             text = one(files, root, fix)
         except Missing as e:

@@ -13,7 +13,7 @@ typedef struct {
 
 static const text_row rows[SN_N_OPS] = {
 #define SNUG_OP(name, n, attrs, shape, grad, read, in_place, axis_rule, eff, acc, build, fuses,    \
-                flops, speed, cpu, cuda, cases)                                                    \
+                flops, speed, cpu, cuda, chain, cases)                                             \
     [SN_OP_##name] = {#grad, #in_place, #axis_rule, #eff},
 #include "op/ops.def"
 #undef SNUG_OP

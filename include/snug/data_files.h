@@ -5,8 +5,7 @@
  *     snug_feature features[] = {{"x", SNUG_F32, 4, x}, {"label", SNUG_I64, 1, &label}};
  *     snug_example_encode(engine, features, 2, &example, &err);
  *     snug_record_write(w, text.data, text.bytes, &err);
- *     snug_record_writer_close(w, &err);                 // the file is there, whole
- */
+ *     snug_record_writer_close(w, &err);                 // the file is there, whole */
 #ifndef SNUG_DATA_FILES_H
 #define SNUG_DATA_FILES_H
 

@@ -123,8 +123,7 @@ typedef struct {
     void (*close)(void *cursor);
     /* NULL: no random access. Element `index`, from several threads at once. */
     snug_status (*at)(void *ctx, int64_t index, snug_element *out, snug_error *err);
-    int serial; /* calls go back to one interpreter: next runs on the thread that asks the iterator
-                 */
+    int serial; /* calls go back to one interpreter: next runs on the iterator's caller's thread */
 } snug_generator;
 SNUG_API SNUG_CHECKED snug_status snug_dataset_from_generator(snug_engine *engine,
                                                               const snug_generator *generator,
@@ -181,8 +180,7 @@ typedef struct {
 } snug_expander;
 typedef struct {
     int64_t cycle, block;
-    int workers; /* so many of the open ones read ahead, each in a thread of its own; SNUG_AUTOTUNE
-                  */
+    int workers; /* so many of the open ones read ahead, a thread each; SNUG_AUTOTUNE */
 } snug_interleave;
 SNUG_API SNUG_CHECKED snug_status snug_dataset_interleave(snug_dataset *d, const snug_expander *f,
                                                           const snug_interleave *o,
@@ -233,8 +231,8 @@ SNUG_API SNUG_CHECKED snug_status snug_dataset_concatenate(snug_dataset *a, snug
                                                            snug_dataset **out, snug_error *err);
 SNUG_API SNUG_CHECKED snug_status snug_dataset_zip(snug_dataset *const *d, int n,
                                                    snug_dataset **out, snug_error *err);
-/* Which of d the next element comes from: choices gives i64 numbers; or weights, drawn with seed.
- */
+/* Which of d the next element comes from: choices gives i64 numbers; or weights, drawn with
+ * seed. */
 typedef struct {
     snug_dataset *choices;
     const double *weights;

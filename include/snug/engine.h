@@ -168,8 +168,8 @@ SNUG_API const char *snug_bytes_print(size_t bytes, char *text, size_t size);
 
 /* A budget as people write it: a size as above; "50%" of what this process may have: the limit of
  * its cgroup, or the machine's memory; "auto": that limit less what other processes of the cgroup
- * hold, or the memory that is free now less a margin. Nothing, and more than there is, are refused.
- */
+ * hold, or the memory that is free now less a margin. Nothing, and more than there is, are
+ * refused. */
 SNUG_API SNUG_CHECKED snug_status snug_budget_parse(const char *text, size_t *bytes,
                                                     snug_error *err);
 

@@ -15,8 +15,7 @@
 extern "C" {
 #endif
 
-/* --- what there is ------------------------------------------------------------------------------
- */
+/* --- what there is ---------------------------------------------------------------------------- */
 /* What a class is to who calls its layers. */
 typedef enum {
     SNUG_LAYER_PLAIN = 0,
@@ -51,8 +50,7 @@ typedef struct {
 SNUG_API int snug_layer_row_at(int row, snug_layer_row *out);
 SNUG_API int snug_layer_setting_at(int row, int setting, snug_layer_setting *out);
 
-/* --- layers -------------------------------------------------------------------------------------
- */
+/* --- layers ----------------------------------------------------------------------------------- */
 typedef struct snug_layer snug_layer;
 
 /* Keras' class and the configuration as get_config() gives it, in JSON; what is left out has its

@@ -141,8 +141,7 @@ SNUG_API SNUG_CHECKED snug_status snug_model_load_weights(snug_model *model, con
 /* Stateful recurrent layers begin at zeros again, as before the first batch. */
 SNUG_API SNUG_CHECKED snug_status snug_model_reset_states(snug_model *model, snug_error *err);
 
-/* --- files that are whole or not there ---------------------------------------------------------
- */
+/* --- files that are whole or not there -------------------------------------------------------- */
 /* A file that the caller writes: made under a name of its own beside `path`, which no other writer
  * has; commit syncs it, renames it to `path` and syncs the folder, so that `path` holds the old
  * file or the whole new one, whoever writes it at the same time. Links are followed, a device or a

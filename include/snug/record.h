@@ -233,8 +233,8 @@ SNUG_API SNUG_CHECKED snug_status snug_variable_read(snug_variable *v, snug_tens
 /* Recorded; done at the next run. */
 SNUG_API SNUG_CHECKED snug_status snug_variable_assign(snug_variable *v, snug_tensor *value,
                                                        snug_error *err);
-/* A row that updates variables (adam, assign_add, moving_average): variables first, then tensors.
- */
+/* A row that updates variables (adam, assign_add, moving_average): variables first, then
+ * tensors. */
 SNUG_API SNUG_CHECKED snug_status snug_variable_update(snug_recorder *r, const char *op,
                                                        const char *attributes,
                                                        snug_variable *const *variables, int n_vars,

@@ -5,8 +5,7 @@
  *     snug_feed *feed;
  *     snug_feed_from_memory(engine, &type, x, NULL, NULL, &feed, &err);   // borrowed: x must stay
  *     snug_feed_open(engine, "images.npy", &feed, &err);  // read in windows, never whole
- *     snug_feed_open(engine, "normal:256x1024x1024x3@7", &feed, &err);  // a recipe: costs 32 bytes
- */
+ *     snug_feed_open(engine, "normal:256x1024x1024x3@7", &feed, &err);  // a recipe: 32 bytes */
 #ifndef SNUG_TENSOR_H
 #define SNUG_TENSOR_H
 
@@ -18,24 +17,32 @@ extern "C" {
 
 #define SNUG_MAX_RANK 8
 
-/*       name    bytes  npy   safetensors   the order is part of the text formats */
-#define SNUG_DTYPE_MAP(X)                                                                          \
-    X(F32, f32, 4, "<f4", "F32")                                                                   \
-    X(F64, f64, 8, "<f8", "F64")                                                                   \
-    X(F16, f16, 2, "<f2", "F16")                                                                   \
-    X(BF16, bf16, 2, "", "BF16")                                                                   \
-    X(I8, i8, 1, "|i1", "I8")                                                                      \
-    X(U8, u8, 1, "|u1", "U8")                                                                      \
-    X(I32, i32, 4, "<i4", "I32")                                                                   \
-    X(I64, i64, 8, "<i8", "I64")                                                                   \
-    X(BOOL, bool, 1, "|b1", "BOOL")                                                                \
-    X(I16, i16, 2, "<i2", "I16")                                                                   \
-    X(U16, u16, 2, "<u2", "U16")                                                                   \
-    X(U32, u32, 4, "<u4", "U32")                                                                   \
-    X(OPAQUE, opaque, 0, "", "") /* bytes are the device's business, e.g. argmax codes */
+/* clang-format off */
+/* THE TABLE of element types; the order is part of the text formats.
+ *   kind      FLOAT, SIGNED, COUNT (whole numbers without a sign), TRUTH, or NONE
+ *   computed  the type that functions compute in where this one is given: half floats and narrow whole numbers are widened
+ *   sums      the type that sums over parts of a batch are kept in
+ *   word      NumPy's and TensorFlow's name
+ *   largest   finite value, as a double; of i64 the largest that a double has
+ *     name    text    bytes kind    computed sums    word        largest                 npy    safetensors */
+#define SNUG_DTYPE_MAP(X)                                                                                \
+    X(F32,    f32,    4,    FLOAT,  F32,     F32,    "float32",  0x1.fffffep127,         "<f4", "F32")   \
+    X(F64,    f64,    8,    FLOAT,  F64,     F64,    "float64",  0x1.fffffffffffffp1023, "<f8", "F64")   \
+    X(F16,    f16,    2,    FLOAT,  F32,     F32,    "float16",  65504.0,                "<f2", "F16")   \
+    X(BF16,   bf16,   2,    FLOAT,  F32,     F32,    "bfloat16", 0x1.fep127,             "",    "BF16")  \
+    X(I8,     i8,     1,    SIGNED, I8,      I8,     "int8",     127.0,                  "|i1", "I8")    \
+    X(U8,     u8,     1,    COUNT,  U8,      U8,     "uint8",    255.0,                  "|u1", "U8")    \
+    X(I32,    i32,    4,    SIGNED, I32,     I32,    "int32",    2147483647.0,           "<i4", "I32")   \
+    X(I64,    i64,    8,    SIGNED, I64,     I64,    "int64",    9223372036854774784.0,  "<i8", "I64")   \
+    X(BOOL,   bool,   1,    TRUTH,  BOOL,    BOOL,   "bool",     1.0,                    "|b1", "BOOL")  \
+    X(I16,    i16,    2,    SIGNED, I32,     I16,    "int16",    32767.0,                "<i2", "I16")   \
+    X(U16,    u16,    2,    COUNT,  I32,     U16,    "uint16",   65535.0,                "<u2", "U16")   \
+    X(U32,    u32,    4,    COUNT,  I64,     U32,    "uint32",   4294967295.0,           "<u4", "U32")   \
+    X(OPAQUE, opaque, 0,    NONE,   OPAQUE,  OPAQUE, "opaque",   0.0,                    "",    "") /* bytes are the device's business, e.g. argmax codes */
+/* clang-format on */
 
 typedef enum {
-#define SNUG_DTYPE_ENUM(name, lower, bytes, npy, st) SNUG_##name,
+#define SNUG_DTYPE_ENUM(name, ...) SNUG_##name,
     SNUG_DTYPE_MAP(SNUG_DTYPE_ENUM)
 #undef SNUG_DTYPE_ENUM
         SNUG_N_DTYPES

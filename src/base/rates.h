@@ -10,8 +10,7 @@
 
 #include <stdint.h>
 
-/*      name           what it counts, per second or in seconds; of one thread unless it says more
- */
+/*      name           what it counts, per second or in seconds; of one thread unless it says so */
 #define SN_RATES_MAP(X)                                                                            \
     X(product, "operations of packed products and convolutions")                                   \
     X(product_memory, "bytes of their operands in memory")                                         \

@@ -49,8 +49,8 @@ typedef struct {
 
 /* -2 ln((v + 1) / 2^32). With v + 1 = m 2^e, sqrt(1/2) <= m < sqrt(2): ln m = 2 atanh(s),
  * s = (m-1)/(m+1), |s| < 0.172, whose series is below half an ulp from s^11 on. v + 1 may be 2^32:
- * its halves are exact, their sum is rounded once. No branches, as in turn: wide_f32 makes vectors.
- */
+ * its halves are exact, their sum is rounded once. No branches, as in turn: wide_f32 makes
+ * vectors. */
 static inline float minus_two_log(uint32_t v) {
     const float x = (float)(int32_t)(v >> 16) * 65536.0f + (float)(int32_t)((v & 0xffffu) + 1);
     uint32_t bits;

@@ -23,8 +23,9 @@ typedef struct {
     sn_plan_options options; /* but for arena_bytes, step_bytes and short_bytes */
     size_t room;             /* for the arena and all that is `size`; 0: no limit */
     size_t missing;          /* what the variables alone have too many, where `room` is 1 */
-    size_t others; /* an arena that is there in any case, with the steps of a plan: who can do
-                                with it does not make it larger; 0: there is none */
+    /* An arena that other plans need in any case, with the steps of a plan: one that fits into it
+     * takes no more room. 0: there is none. */
+    size_t others;
     sn_room_size size;
     /* NULL, or finds the size in the plan without a limit, which is made first then. */
     void (*measure)(void *ctx, const sn_plan *plain, sn_room_size *out);

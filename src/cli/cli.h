@@ -128,8 +128,8 @@ snug_status cmd_make_data(cli *c, snug_error *err);
 snug_status cmd_data(cli *c, snug_error *err);
 
 /* model_args.c: a model with its compile flags, seed, dtype and weights, as the options say. Where
- * no loss will be asked for (`asks` is false) one in the file that Snug does not know is no error.
- */
+ * no loss will be asked for (`asks` is false) one in the file that Snug does not know is no
+ * error. */
 snug_status cli_load_model(cli *c, bool asks, snug_model **out, snug_error *err);
 /* A line on stderr where results will be those of weights that nobody trained. */
 void cli_note_weights(const cli *c, const snug_model *m);

@@ -6,6 +6,7 @@
 
 #include "base/real.h"
 #include "base/size.h"
+#include "tensor/type.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -126,20 +127,13 @@ snug_text sn_data_text(const snug_data_op *op, const char *name) {
 
 snug_status sn_data_dtype(const snug_data_op *op, const char *name, snug_dtype *out,
                           snug_error *err) {
-    static const struct {
-        const char *name;
-        snug_dtype dtype;
-    } known[] = {{"float32", SNUG_F32}, {"float64", SNUG_F64},   {"double", SNUG_F64},
-                 {"float16", SNUG_F16}, {"bfloat16", SNUG_BF16}, {"half", SNUG_F16},
-                 {"int32", SNUG_I32},   {"int64", SNUG_I64},     {"int8", SNUG_I8},
-                 {"int16", SNUG_I16},   {"uint16", SNUG_U16},    {"uint32", SNUG_U32},
-                 {"uint8", SNUG_U8},    {"bool", SNUG_BOOL},     {"string", SNUG_OPAQUE}};
     const snug_text t = value_of(op, name);
-    for (size_t i = 0; t.data && i < sizeof known / sizeof *known; i++)
-        if (strlen(known[i].name) == t.bytes && memcmp(known[i].name, t.data, t.bytes) == 0) {
-            *out = known[i].dtype;
-            return SNUG_OK;
-        }
+    if (t.data && t.bytes == 6 && memcmp(t.data, "string", t.bytes) == 0) {
+        *out = SNUG_OPAQUE;
+        return SNUG_OK;
+    }
+    if (t.data && sn_dtype_of_word(t.data, t.bytes, out))
+        return SNUG_OK;
     char me[64];
     return sn_fail(err, SNUG_E_UNSUPPORTED,
                    "%s: Snug has no dtype '%.*s'; float32 and integers of up to 32 bits exist",

@@ -2,8 +2,8 @@
  *
  * Both are one: a batch of B Examples; a single one gives the parts without the batch's dim. Fixed
  * features go straight to their place; those that differ in length are counted first (found in all
- * Examples of the batch), then copied into parts of exactly that size. Order of parts: features.h.
- */
+ * Examples of the batch), then copied into parts of exactly that size. Order of parts:
+ * features.h. */
 #include "base/size.h"
 #include "codec/features.h"
 

@@ -5,8 +5,7 @@
  *     SNUG_TRY(sn_file_list_match(&l, "photos/c?t.jpg", err));
  *     sn_file_list_sort(&l, 0);
  *     sn_file_list_at(&l, 7);          // "photos/cat.jpg"
- *     sn_file_list_clear(&l);
- */
+ *     sn_file_list_clear(&l); */
 #ifndef SN_CODEC_FILE_LIST_H
 #define SN_CODEC_FILE_LIST_H
 

@@ -4,8 +4,7 @@
  *     SNUG_TRY(sn_gzip_open(e, &file, &g, err));
  *     sn_gzip_read(g, buffer, n, &got, err);      // the next n bytes; got < n only at the end
  *     sn_gzip_rewind(g, err);                     // back to the first
- *     sn_gzip_close(g);
- */
+ *     sn_gzip_close(g); */
 #ifndef SN_CODEC_GZIP_H
 #define SN_CODEC_GZIP_H
 

@@ -137,8 +137,8 @@ static bool read_rows(reader *r) {
     return true;
 }
 
-/* Of one colour: rows that wait for each other, and every coefficient of a file of several scans.
- */
+/* Of one colour: rows that wait for each other, and every coefficient of a file of several
+ * scans. */
 static bool add_colour(const reader *r, const jpeg_component_info *k, bool scans, size_t *all) {
     const size_t width = (size_t)k->width_in_blocks + (size_t)k->h_samp_factor;
     const size_t height = (size_t)k->height_in_blocks + (size_t)k->v_samp_factor;

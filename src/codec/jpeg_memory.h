@@ -4,8 +4,7 @@
  *     sn_jpeg_memory m;
  *     jpeg_create_decompress(&d);
  *     sn_jpeg_memory_set(&m, engine, (j_common_ptr)&d);     // gone with jpeg_destroy
- *     ... m.refused.code                                    // why libjpeg left by error_exit
- */
+ *     ... m.refused.code                                    // why libjpeg left by error_exit */
 #ifndef SN_CODEC_JPEG_MEMORY_H
 #define SN_CODEC_JPEG_MEMORY_H
 

@@ -1,6 +1,6 @@
 /* jpeg_write.c: JPEG files of pictures, through libjpeg-turbo, into bytes that grow. Its errors
- * leave by longjmp to the setjmp of `write_rows`; all that is needed there lives in the `writer`.
- */
+ * leave by longjmp to the setjmp of `write_rows`; all that is needed there lives in the
+ * `writer`. */
 #include "codec/jpeg_memory.h"
 #include "codec/picture_write.h"
 

@@ -3,8 +3,7 @@
  * the program ask for memory without limit.
  *
  *     snug_datum p;
- *     SNUG_TRY(sn_jpeg_read(e, &source, &options, &p, err));     // p: u8[H, W, C]
- */
+ *     SNUG_TRY(sn_jpeg_read(e, &source, &options, &p, err));     // p: u8[H, W, C] */
 #ifndef SN_CODEC_PICTURE_H
 #define SN_CODEC_PICTURE_H
 

@@ -4,8 +4,7 @@
  *     sn_proto p = {bytes, bytes + n};
  *     while (sn_proto_next(&p, &field))       // false at the end, and where bytes are no field
  *         if (field.number == 1 && field.wire == SN_WIRE_BYTES) ...
- *     if (p.at != p.end) ...                  // damaged at p.at
- */
+ *     if (p.at != p.end) ...                  // damaged at p.at */
 #ifndef SN_CODEC_PROTOBUF_H
 #define SN_CODEC_PROTOBUF_H
 

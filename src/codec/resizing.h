@@ -4,8 +4,7 @@
  *     sn_resizing r;
  *     sn_picture_rows rows;
  *     if (sn_resizing_init(&r, call, &rows)) ...    // rows: for a decoder (sn_picture_options)
- *     return sn_resizing_end(&r, status);           // call->out[0] is the result, or nothing
- */
+ *     return sn_resizing_end(&r, status);           // call->out[0] is the result, or nothing */
 #ifndef SN_CODEC_RESIZING_H
 #define SN_CODEC_RESIZING_H
 

@@ -19,8 +19,8 @@ typedef struct {
 
 SNUG_CHECKED snug_status sn_augment_parse(const char *text, sn_picture_size size, sn_augment *out,
                                           snug_error *err);
-/* Numbers of the picture in [0, scale]; spare has room for as many. The same key, the same picture.
- */
+/* Numbers of the picture in [0, scale]; spare has room for as many. The same key, the same
+ * picture. */
 void sn_augment_run(const sn_augment *a, sn_picture_size size, double scale, uint64_t key,
                     float *picture, float *spare);
 

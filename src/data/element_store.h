@@ -6,8 +6,7 @@
  *     sn_store_put(s, 0, &e, err);       // moved; the store grows as needed
  *     sn_store_copy(s, 0, &e, err);      // stays there
  *     sn_store_take(s, 0, &e, err);      // slot 0 is empty then
- *     sn_store_destroy(s);
- */
+ *     sn_store_destroy(s); */
 #ifndef SN_DATA_ELEMENT_STORE_H
 #define SN_DATA_ELEMENT_STORE_H
 

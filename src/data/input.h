@@ -4,8 +4,7 @@
  *     sn_input_look(in, &bytes, &n, err);        // what lies in the window; n 0 at the end
  *     sn_input_take(in, 12);                     // of these, so many are done with
  *     sn_input_read(in, buffer, n, &got, err);   // the next n bytes; got < n only at the end
- *     sn_input_close(in);
- */
+ *     sn_input_close(in); */
 #ifndef SN_DATA_INPUT_H
 #define SN_DATA_INPUT_H
 

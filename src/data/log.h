@@ -3,8 +3,7 @@
  *
  *     sn_log_add(l, bytes, n, &where, err);
  *     sn_log_read(l, where, n, bytes, err);
- *     sn_log_drop(l, where, n);
- */
+ *     sn_log_drop(l, where, n); */
 #ifndef SN_DATA_LOG_H
 #define SN_DATA_LOG_H
 

@@ -3,8 +3,7 @@
  *     size_t n;
  *     sn_packed_bytes(&e, &n, err);
  *     sn_packed_write(&e, bytes);           // n bytes
- *     sn_packed_read(engine, bytes, n, &e, err);
- */
+ *     sn_packed_read(engine, bytes, n, &e, err); */
 #ifndef SN_DATA_PACKED_H
 #define SN_DATA_PACKED_H
 

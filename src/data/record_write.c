@@ -1,8 +1,7 @@
 /* record_write.c: TFRecord files, written through a buffer, packed on the way where that is wanted.
  *
  *     record -> [buffer] -> file                     plain
- *     record -> deflate -> [buffer] -> file          gzip, zlib
- */
+ *     record -> deflate -> [buffer] -> file          gzip, zlib */
 #include <snug/data_files.h>
 
 #include "base/file.h"

@@ -80,8 +80,8 @@ struct sn_cursor {
     bool slow;          /* its last call was worth timing */
 };
 
-/* Rows of arrays to be filled by elements: part p of the i-th goes to data[p] + i * row_bytes[p].
- */
+/* Rows of arrays to be filled by elements: part p of the i-th goes to data[p] + i *
+ * row_bytes[p]. */
 typedef struct {
     int n;
     struct {

@@ -43,11 +43,10 @@ uint32_t sn_state_count(const sn_state *s);
 /* The home of this name; false: there is none. */
 bool sn_state_find(const sn_state *s, const char *name, uint32_t *id);
 const sn_home *sn_state_home(const sn_state *s, uint32_t id);
-size_t sn_state_bytes(const sn_state *s); /* of all homes, allocated or not */
-size_t sn_state_held(const sn_state *s);  /* on the ledger, of homes that have a block */
+size_t sn_state_held(const sn_state *s); /* on the ledger, of homes that have a block */
 /* Makes the bytes when they are not there yet. Those of a spilled home are not in memory:
- * SNUG_E_INVALID. Of a home on a GPU it is a copy, which the next run takes back: lent until then.
- */
+ * SNUG_E_INVALID. Of a home on a GPU it is a copy, which the next run takes back: lent until
+ * then. */
 SNUG_CHECKED snug_status sn_state_view(sn_state *s, uint32_t id, snug_view *out, snug_error *err);
 /* Bytes that are there become those of the recipe again. */
 SNUG_CHECKED snug_status sn_state_restart(sn_state *s, uint32_t id, snug_error *err);
@@ -77,8 +76,8 @@ void *sn_state_at(const sn_state *s, uint32_t id);
 SNUG_CHECKED snug_status sn_state_settle(sn_state *s, snug_error *err);
 /* Gives homes n, n + 1, ... back; no session may use them any more. */
 void sn_state_truncate(sn_state *s, uint32_t n);
-/* Torn: some variables belong to one moment and some to another; plans refuse to run until mended.
- */
+/* Torn: some variables belong to one moment and some to another; plans refuse to run until
+ * mended. */
 bool sn_state_torn(const sn_state *s);
 void sn_state_tear(sn_state *s);
 void sn_state_mend(sn_state *s);
@@ -105,8 +104,8 @@ typedef struct {
 } sn_executor_options;
 
 /* devices (copied) are those the plans name, processors and GPUs in any mixture; two descriptions
- * of the host may pose as two devices. The homes of variables lie on the first. o NULL: none set.
- */
+ * of the host may pose as two devices. The homes of variables lie on the first. o NULL: none
+ * set. */
 SNUG_CHECKED snug_status sn_executor_create(snug_engine *e, sn_state *state,
                                             const sn_device *const *devices, int n_devices,
                                             const sn_executor_options *o, sn_executor **out,

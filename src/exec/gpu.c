@@ -208,7 +208,7 @@ snug_status sn_gpu_open(snug_engine *e, int index, const snug_device_options *o,
     if (status == SNUG_OK)
         *out = g;
     else
-        close_gpu(g);
+        sn_gpu_close(g);
     return status;
 }
 

@@ -312,8 +312,7 @@ static void gpu_forget(sn_runner *r, sn_session *s) {
         sn_gpu_side_of(r)->ahead = NULL;
 }
 
-/* --- which capture serves ----------------------------------------------------------------------
- */
+/* --- which capture serves --------------------------------------------------------------------- */
 
 /* Whether the capture's sources are those of now; `take` makes them so. */
 static bool has_sources(const sn_session *s, sn_gpu_captured_run *c, bool take) {

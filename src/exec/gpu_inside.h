@@ -99,8 +99,8 @@ size_t sn_gpu_capture_room(sn_gpu_device *d, const sn_plan *plan);
 void sn_gpu_note_capture(sn_gpu_device *d); /* one was made, after that */
 
 /* --- gpu_run.c: steps enqueued ---------------------------------------------------------------- */
-#define SN_GPU_RING                                                                                \
-    4 /* slots of feeds that are not staged whole; moments of these numbers are theirs */
+/* Slots of feeds that are not staged whole; moments of these numbers are theirs. */
+#define SN_GPU_RING 4
 /* As runner_class.h has them. */
 SNUG_CHECKED snug_status sn_gpu_begin(sn_runner *r, sn_session *s, snug_error *err);
 SNUG_CHECKED snug_status sn_gpu_drive(sn_runner *r, sn_session *s, snug_error *err);

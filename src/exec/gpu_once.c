@@ -1,6 +1,6 @@
 /* gpu_once.c: one call on a GPU without a plan: its operands come from the host's memory and go
- * back there, in a block of device memory that lives as long as the call. For the naive executor.
- */
+ * back there, in a block of device memory that lives as long as the call. For the naive
+ * executor. */
 #include "exec/gpu_inside.h"
 
 #include "base/size.h"

@@ -51,8 +51,8 @@ static bool can_be_lent(const sn_session *s, uint32_t feed) {
     return true;
 }
 
-/* Readers of the input from slot n on; returns what is behind them. slots NULL: they are counted.
- */
+/* Readers of the input from slot n on; returns what is behind them. slots NULL: they are
+ * counted. */
 static size_t list_readers(sn_session *s, uint32_t feed, size_t n) {
     const sn_plan *p = s->plan;
     const sn_place *fed = &p->steps[feed].out[0];

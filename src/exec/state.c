@@ -107,10 +107,6 @@ size_t sn_state_held(const sn_state *s) {
     return sum;
 }
 
-size_t sn_state_bytes(const sn_state *s) {
-    return s->bytes;
-}
-
 /* Initial values [first, first + bytes) of the home. */
 static snug_status make_values(const sn_home_entry *entry, size_t first, size_t bytes, void *to,
                                snug_error *err) {

@@ -55,20 +55,13 @@ int sn_fn_place(const sn_fn_call *c, const char *name) {
 }
 
 static bool parse_dtype(const char *name, size_t n, snug_dtype *out) {
-    static const struct {
-        const char *name;
-        snug_dtype dtype;
-    } known[] = {
-        {"float32", SNUG_F32},   {"float64", SNUG_F64}, {"double", SNUG_F64}, {"float16", SNUG_F16},
-        {"bfloat16", SNUG_BF16}, {"half", SNUG_F16},    {"int32", SNUG_I32},  {"int64", SNUG_I64},
-        {"int8", SNUG_I8},       {"int16", SNUG_I16},   {"uint16", SNUG_U16}, {"uint32", SNUG_U32},
-        {"uint8", SNUG_U8},      {"bool", SNUG_BOOL},   {"int", SNUG_I32},    {"float", SNUG_F32}};
-    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
-        if (strlen(known[i].name) == n && strncmp(known[i].name, name, n) == 0) {
-            *out = known[i].dtype;
-            return true;
-        }
-    return false;
+    if (n == 3 && memcmp(name, "int", n) == 0)
+        *out = SNUG_I32;
+    else if (n == 5 && memcmp(name, "float", n) == 0)
+        *out = SNUG_F32;
+    else
+        return sn_dtype_of_word(name, n, out);
+    return true;
 }
 
 /* "[0,1]": into the call's scratch items. */
@@ -325,14 +318,6 @@ static sn_value scalar(sn_fn_call *c, const snug_argument *a, snug_dtype dtype) 
                                                                    : v);
 }
 
-/* What a dtype that is only stored is computed in; any other is its own. */
-static snug_dtype computed_as(snug_dtype dtype) {
-    return dtype == SNUG_F16 || dtype == SNUG_BF16  ? SNUG_F32
-           : dtype == SNUG_I16 || dtype == SNUG_U16 ? SNUG_I32
-           : dtype == SNUG_U32                      ? SNUG_I64
-                                                    : dtype;
-}
-
 /* A value of the graph; SN_NO_VALUE for a number that no slot has. */
 static sn_value in_slot(const sn_fn_call *c, const snug_argument *a) {
     return a->integer >= 0 && a->integer < c->n_slots ? c->slot[a->integer] : SN_NO_VALUE;
@@ -350,7 +335,7 @@ sn_value sn_fn_use(sn_fn_call *c, const snug_argument *a) {
     const snug_dtype dtype = sn_fn_operand_dtype(c, a);
     const sn_value v = a->kind == SNUG_ARG_TENSOR ? c->door->use(c, a) : in_slot(c, a);
     c->wide = c->wide || dtype == SNUG_F32 || dtype == SNUG_F64;
-    const snug_dtype as = computed_as(dtype);
+    const snug_dtype as = sn_dtype_computed(dtype);
     if (as == dtype)
         return v;
     *(sn_dtype_is_float(dtype) ? &c->half : &c->narrow) = dtype;
@@ -378,8 +363,7 @@ static void note_width(const sn_fn_call *c, const snug_argument *a, widths *w) {
     const snug_dtype dtype = sn_fn_is_operand(a) ? sn_fn_operand_dtype(c, a) : SNUG_BOOL;
     if (!sn_dtype_is_int(dtype) || (!c->promotes && (w->with_sign || w->without)))
         return; /* without promotion the first is what the others are, too */
-    const bool counts = dtype == SNUG_U8 || dtype == SNUG_U16 || dtype == SNUG_U32;
-    int *const most = counts ? &w->without : &w->with_sign;
+    int *const most = sn_dtype_counts(dtype) ? &w->without : &w->with_sign;
     const int bits = (int)snug_dtype_bytes(dtype) * 8;
     *most = bits > *most ? bits : *most;
 }
@@ -423,8 +407,8 @@ static snug_dtype whole_dtype(const sn_fn_call *c) {
 static sn_value cut(sn_fn_call *c, int i) {
     const sn_value v = c->out[i];
     const snug_dtype whole = whole_dtype(c);
-    if (whole == SNUG_N_DTYPES || whole == computed_as(whole) ||
-        sn_fn_dtype_of(c, v) != computed_as(whole) || asks_for_dtype(c) || gives_places(c, i))
+    if (whole == SNUG_N_DTYPES || whole == sn_dtype_computed(whole) ||
+        sn_fn_dtype_of(c, v) != sn_dtype_computed(whole) || asks_for_dtype(c) || gives_places(c, i))
         return v;
     if (c->traits & SNUG_FUNCTION_SUMS)
         return whole == SNUG_I16 ? v : sn_build_cast(c->b, v, SNUG_U32);

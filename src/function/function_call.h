@@ -14,8 +14,8 @@
  *
  * Who calls a row fills sn_fn_call and runs its build function: room eager on a recording, the
  * layer Operation of room nn on the graph of a network. Operands are values of the graph (of kind
- * SLOT: a place in c->slot) or what only the caller can bring there (of kind TENSOR: by its door).
- */
+ * SLOT: a place in c->slot) or what only the caller can bring there (of kind TENSOR: by its
+ * door). */
 #ifndef SN_FUNCTION_FUNCTION_CALL_H
 #define SN_FUNCTION_FUNCTION_CALL_H
 
@@ -25,9 +25,8 @@
 
 #define SN_FN_MAX_ARGS 20
 #define SN_FN_MAX_OUT  96
-#define SN_FN_MAX_ITEMS                                                                            \
-    256 /* integers of an argument, and items of a list that is read in place                      \
-         */
+/* Integers of an argument, and items of a list that is read in place. */
+#define SN_FN_MAX_ITEMS 256
 
 typedef struct sn_fn_call sn_fn_call;
 

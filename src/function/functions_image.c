@@ -1,5 +1,5 @@
-/* functions_image.c: tf.image's common functions on one picture [H, W, C] or several [N, H, W, C].
- */
+/* functions_image.c: tf.image's common functions on one picture [H, W, C] or several [N, H, W,
+ * C]. */
 #include "function/function_call.h"
 
 #include "op/picture_attrs.h"
@@ -147,8 +147,8 @@ void sn_fn_central_crop(sn_fn_call *c) {
     c->out[0] = crop(c, x, top, left, t.dims[h] - 2 * top, t.dims[h + 1] - 2 * left);
 }
 
-/* Numbers for the height and the width of windows: TensorFlow's four entries, or Keras' one or two.
- */
+/* Numbers for the height and the width of windows: TensorFlow's four entries, or Keras' one or
+ * two. */
 static bool plane_setting(sn_fn_call *c, const char *key, int64_t *two) {
     int n;
     const int64_t *v = sn_fn_ints(c, key, &n);
@@ -344,12 +344,7 @@ void sn_fn_standardize_image(sn_fn_call *c) {
 
 /* Whole numbers span their dtype, floats [0, 1]. */
 static double span_of(snug_dtype dtype) {
-    return dtype == SNUG_U8    ? 255
-           : dtype == SNUG_I8  ? 127
-           : dtype == SNUG_I16 ? INT16_MAX
-           : dtype == SNUG_U16 ? UINT16_MAX
-           : dtype == SNUG_U32 ? UINT32_MAX
-                               : (double)INT32_MAX;
+    return sn_dtype_is_int(dtype) ? sn_dtype_largest(dtype) : INT32_MAX;
 }
 
 /* As the picture came, before it was widened to be computed with. */

@@ -474,10 +474,7 @@ static snug_dtype mark_dtype(sn_fn_call *c, const snug_argument *on, const snug_
 
 /* What kernels have for a dtype. */
 static snug_dtype made_as(snug_dtype dtype) {
-    return dtype == SNUG_F16 || dtype == SNUG_BF16                        ? SNUG_F32
-           : dtype == SNUG_I16 || dtype == SNUG_U16 || dtype == SNUG_BOOL ? SNUG_I32
-           : dtype == SNUG_U32                                            ? SNUG_I64
-                                                                          : dtype;
+    return dtype == SNUG_BOOL ? SNUG_I32 : sn_dtype_computed(dtype);
 }
 
 /* Where tensors say what stands at the index and elsewhere: as they are, to the last bit. */
@@ -516,8 +513,8 @@ void sn_fn_one_hot(sn_fn_call *c) {
     c->out[0] = sn_build_cast(c->b, hot, dtype);
 }
 
-/* Which classes an example has: the largest of its one-hot rows, along the axis that Keras takes.
- */
+/* Which classes an example has: the largest of its one-hot rows, along the axis that Keras
+ * takes. */
 void sn_fn_multi_hot(sn_fn_call *c) {
     sn_fn_dense_only(c);
     const sn_value at = indices_of(c, 0);

@@ -471,8 +471,8 @@ void sn_fn_unit(sn_fn_call *c) {
 }
 
 /* --- diagonals -------------------------------------------------------------------------------- */
-/* Rows [..., n] on diagonal k of zeros; `rows` and `columns` are their extents, at least what fits.
- */
+/* Rows [..., n] on diagonal k of zeros; `rows` and `columns` are their extents, at least what
+ * fits. */
 static sn_value on_diagonal(sn_fn_call *c, sn_value x, int64_t k, int64_t rows, int64_t columns) {
     snug_type t = sn_fn_type(c, x);
     if (t.rank < 1) /* of a value that could not be made */

@@ -622,20 +622,15 @@ void sn_fn_cast(sn_fn_call *c) {
 void sn_fn_saturate_cast(sn_fn_call *c) {
     const sn_value x = sn_fn_value(c, 0);
     const snug_dtype to = sn_fn_dtype(c, "dtype", SNUG_F32);
-    const bool counts = to == SNUG_U8 || to == SNUG_U16 || to == SNUG_U32,
-               of_f32 = sn_fn_type(c, x).dtype == SNUG_F32,
-               wide = to == SNUG_F32 && sn_fn_type(c, x).dtype == SNUG_F64;
-    const double most = to == SNUG_U8     ? 255
-                        : to == SNUG_I8   ? 127
-                        : to == SNUG_I16  ? INT16_MAX
-                        : to == SNUG_U16  ? UINT16_MAX
-                        : to == SNUG_I32  ? INT32_MAX - (of_f32 ? 127 : 0)
-                        : to == SNUG_U32  ? UINT32_MAX - (of_f32 ? 255 : 0)
-                        : to == SNUG_F16  ? 65504
-                        : wide            ? (double)FLT_MAX
-                        : to == SNUG_BF16 ? 0x1.fep127
-                                          : 0,
-                 least = counts                  ? 0
+    const snug_dtype from = sn_fn_type(c, x).dtype;
+    const bool of_f32 = from == SNUG_F32, holds_all = to == SNUG_F64 || to == SNUG_I64 ||
+                                                      to == SNUG_BOOL ||
+                                                      (to == SNUG_F32 && from != SNUG_F64);
+    const double most = holds_all        ? 0
+                        : to == SNUG_I32 ? INT32_MAX - (of_f32 ? 127 : 0)
+                        : to == SNUG_U32 ? UINT32_MAX - (of_f32 ? 255 : 0)
+                                         : sn_dtype_largest(to),
+                 least = sn_dtype_counts(to)     ? 0
                          : to == SNUG_I32        ? INT32_MIN
                          : sn_dtype_is_float(to) ? -most
                                                  : -most - 1;

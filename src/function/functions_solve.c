@@ -256,8 +256,7 @@ void sn_fn_eigvalsh(sn_fn_call *c) {
     c->out[0] = spectrum_of(c, sn_fn_float(c, 0)).values;
 }
 
-/* The series of the matrix over 2^8, squared eight times; in f64, as squaring takes digits.
- */
+/* The series of the matrix over 2^8, squared eight times; in f64, as squaring takes digits. */
 void sn_fn_expm(sn_fn_call *c) {
     sn_builder *const b = c->b;
     sn_value given;

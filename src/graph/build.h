@@ -4,8 +4,7 @@
  *     sn_builder b = sn_builder_on(g);
  *     sn_value z = sn_build_matmul(&b, x, w, bias);
  *     sn_value y = sn_build_relu(&b, z);
- *     return sn_builder_done(&b, err);
- */
+ *     return sn_builder_done(&b, err); */
 #ifndef SN_GRAPH_BUILD_H
 #define SN_GRAPH_BUILD_H
 
@@ -101,8 +100,8 @@ sn_value sn_build_transpose(sn_builder *b, sn_value x, const int *perm); /* of x
 /* bias may be SN_NO_VALUE. */
 sn_value sn_build_matmul(sn_builder *b, sn_value x, sn_value w, sn_value bias);
 sn_value sn_build_matmul_t(sn_builder *b, sn_value x, sn_value y, bool trans_x, bool trans_y);
-/* numpy's einsum of one or two operands, the result written out: "abc,cde->abde", "...x,xy->...y".
- */
+/* numpy's einsum of one or two operands, the result written out: "abc,cde->abde",
+ * "...x,xy->...y". */
 sn_value sn_build_einsum(sn_builder *b, const char *text, const sn_value *in, int n_in);
 
 /* --- reductions and functions that are no row (build_math.c) ---------------------------------- */

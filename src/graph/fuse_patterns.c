@@ -12,8 +12,7 @@
  *     dense_update    adam(w, m, v, matmul(x, dy)) -> matmul_adam(w, m, v, x, dy), where asked for;
  *                     with matmul(dy, w) -> matmul_adam_dx(w, m, v, x, dy), in its place; where
  *                     the gradient is an output, it is one of these rows, too
- *     channel_affine  a p + (b q + c) -> channel_affine(p, q, a, b, c): dx of a batch norm at once
- */
+ *     channel_affine  a p + (b q + c) -> channel_affine(p, q, a, b, c): dx of batch norm at once */
 #include "graph/fuse.h"
 
 #include <string.h>

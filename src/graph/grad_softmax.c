@@ -53,8 +53,8 @@ SN_GRAD_RULE(softmax_xent) {
     }
 }
 
-/* in: x, labels l, dloss d; out = d (W p - l) with W = sum(l), or 1 where rows are of unit weight.
- */
+/* in: x, labels l, dloss d; out = d (W p - l) with W = sum(l), or 1 where rows are of unit
+ * weight. */
 SN_GRAD_RULE(softmax_xent_grad) {
     sn_builder *b = c->b;
     const sn_value g = c->dout[0], x = c->in[0], l = c->in[1];

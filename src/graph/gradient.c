@@ -218,9 +218,10 @@ static sn_value add_gradients(sn_builder *b, sn_value x, sn_value y) {
     if (b->error.code != SNUG_OK)
         return SN_NO_VALUE;
     const snug_dtype dtype = sn_graph_type(b->graph, x)->dtype;
-    if (dtype != SNUG_F16 && dtype != SNUG_BF16)
+    const snug_dtype wide = sn_dtype_sums(dtype);
+    if (wide == dtype)
         return sn_build_add(b, x, y);
-    const sn_value f = sn_build_cast(b, x, SNUG_F32), g = sn_build_cast(b, y, SNUG_F32);
+    const sn_value f = sn_build_cast(b, x, wide), g = sn_build_cast(b, y, wide);
     return sn_build_cast(b, sn_build_add(b, f, g), dtype);
 }
 

@@ -4,8 +4,7 @@
  *     SNUG_TRY(sn_replay_init(&r, old, NULL, err));    // owners, inputs, variables, named slots
  *     status = sn_replay_node(&r, node, err);          // in an order that makes before it reads
  *     status = sn_replay_take(&r, &graph, err);        // names the outputs
- *     sn_replay_clear(&r);                             // always
- */
+ *     sn_replay_clear(&r);                             // always */
 #ifndef SN_GRAPH_REPLAY_H
 #define SN_GRAPH_REPLAY_H
 

@@ -6,8 +6,8 @@
 
 enum { FIRST_CAP = 16 };
 
-/* Keys are often multiples of a power of two: all bits of the product's upper half depend on them.
- */
+/* Keys are often multiples of a power of two: all bits of the product's upper half depend on
+ * them. */
 static size_t place_of(uint64_t key, size_t cap) {
     const uint64_t h = (key ^ key >> 32) * UINT64_C(0x9E3779B97F4A7C15);
     return (size_t)(h >> 32) & (cap - 1);

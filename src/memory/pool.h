@@ -46,8 +46,7 @@ size_t sn_pool_rounded(size_t bytes);
 /* Of what is taken, elements that wait in stores (shuffle, cache): n more (or fewer) of so many
  * bytes; and the most that all of them may keep, 0: as much as they want. Unless it was set, that
  * is most of the limit, or of what is left of the budget; three eighths where what is beyond
- * goes to a file.
- */
+ * goes to a file. */
 void sn_pool_keep(snug_engine *e, int64_t bytes, int n);
 size_t sn_pool_kept(const snug_engine *e, size_t *n);
 void sn_pool_set_store(snug_engine *e, size_t bytes); /* SIZE_MAX: by the room there is */

@@ -2,8 +2,7 @@
  *
  *     static void add(void *ctx, const sn_mapping *m) { *(size_t *)ctx += m->resident_bytes; }
  *     size_t sum = 0;
- *     sn_smaps_each(io, add, &sum);
- */
+ *     sn_smaps_each(io, add, &sum); */
 #ifndef SN_MEMORY_SMAPS_H
 #define SN_MEMORY_SMAPS_H
 

@@ -2,8 +2,7 @@
  *
  *     sn_thread t = {0};
  *     sn_thread_start(e, &(sn_thread_plan){"copy thread 1", 1 << 20, work, ctx}, &t, err);
- *     sn_thread_join(&t);                                  // after making work return
- */
+ *     sn_thread_join(&t);                                  // after making work return */
 #ifndef SN_MEMORY_THREAD_H
 #define SN_MEMORY_THREAD_H
 

@@ -63,7 +63,7 @@ static bool take_count(npy_scan *s, int64_t *out) {
 
 /* '<' little and '>' big endian; '|' where there is but one byte. */
 static bool npy_dtype(const char *descr, sn_array_header *out) {
-#define MATCH(upper, lower, bytes, npy, st)                                                        \
+#define MATCH(upper, lower, bytes, kind, computed, sums, word, largest, npy, st)                   \
     if (npy[0] && strcmp(descr + 1, &npy[1]) == 0 &&                                               \
         strchr(bytes == 1 ? "|<>" : "<>", descr[0])) {                                             \
         out->type.dtype = SNUG_##upper;                                                            \

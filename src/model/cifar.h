@@ -3,8 +3,7 @@
  *
  *     cifar10:data_batch_1.bin          u8[n, 32, 32, 3]
  *     cifar10-labels:data_batch_1.bin   u8[n]
- *     cifar100:train.bin   cifar100-labels:train.bin   cifar100-coarse:train.bin
- */
+ *     cifar100:train.bin   cifar100-labels:train.bin   cifar100-coarse:train.bin */
 #ifndef SN_MODEL_CIFAR_H
 #define SN_MODEL_CIFAR_H
 

@@ -206,8 +206,8 @@ static const char *find_policy(const json_t *model) {
     return name;
 }
 
-/* Names other than float32 and float64 are refused: mixed precision must not be dropped silently.
- */
+/* Names other than float32 and float64 are refused: mixed precision must not be dropped
+ * silently. */
 static snug_status read_dtype(sn_network *n, const json_t *root, snug_error *err) {
     const char *name = find_policy(root);
     if (!name || strcmp(name, "float32") == 0)
@@ -296,8 +296,8 @@ static snug_status read_setting(const json_t *config, const char *key, uint32_t 
     return read ? SNUG_OK : refuse_compile(key, value, err);
 }
 
-/* What a LossScaleOptimizer wraps: with f32 and f64, which need no scale, its steps are the same.
- */
+/* What a LossScaleOptimizer wraps: with f32 and f64, which need no scale, its steps are the
+ * same. */
 static const json_t *unwrapped(const json_t *optimizer) {
     const char *class_name = sn_keras_text(optimizer, "class_name");
     return class_name && strcmp(class_name, "LossScaleOptimizer") == 0
@@ -403,17 +403,12 @@ static snug_status read_text(snug_engine *e, const char *text, size_t n, const r
     return status == SNUG_OK ? SNUG_OK : sn_fail_in(err, status, "%s", q->path);
 }
 
-snug_status sn_keras_load_shaped(snug_engine *e, const char *path, const char *shapes,
-                                 sn_network **out, sn_keras_compile *compile, snug_error *err) {
+snug_status sn_keras_load(snug_engine *e, const char *path, const char *shapes, sn_network **out,
+                          sn_keras_compile *compile, snug_error *err) {
     const request q = {path, shapes, compile};
     sn_text_file f;
     SNUG_TRY(sn_text_file_read(e, path, "a model JSON", SN_MEM_MODEL, &f, err));
     const snug_status status = read_text(e, f.text, f.length, &q, out, err);
     sn_text_file_free(&f);
     return status;
-}
-
-snug_status sn_keras_load(snug_engine *e, const char *path, sn_network **out,
-                          sn_keras_compile *compile, snug_error *err) {
-    return sn_keras_load_shaped(e, path, NULL, out, compile, err);
 }

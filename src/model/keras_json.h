@@ -15,12 +15,10 @@ typedef struct {
     char metrics[SN_COMPILE_TEXT], weighted_metrics[SN_COMPILE_TEXT];
 } sn_keras_compile;
 
-SNUG_CHECKED snug_status sn_keras_load(snug_engine *e, const char *path, sn_network **out,
-                                       sn_keras_compile *compile, snug_error *err);
-/* The same with the shapes of inputs, without the batch: "96,96,3" or "left=96,96,3;right=10".
- * Open axes of the file take these extents; those it knows must agree. NULL: none are given. */
-SNUG_CHECKED snug_status sn_keras_load_shaped(snug_engine *e, const char *path, const char *shapes,
-                                              sn_network **out, sn_keras_compile *compile,
-                                              snug_error *err);
+/* shapes: of inputs, without the batch: "96,96,3" or "left=96,96,3;right=10". Open axes of the file
+ * take these extents; those it knows must agree. NULL: none are given. */
+SNUG_CHECKED snug_status sn_keras_load(snug_engine *e, const char *path, const char *shapes,
+                                       sn_network **out, sn_keras_compile *compile,
+                                       snug_error *err);
 
 #endif

@@ -6,8 +6,8 @@
 
 #include <jansson.h>
 
-/* `model` is the root of the JSON; the network has its input and dtype. Sets the network's output.
- */
+/* `model` is the root of the JSON; the network has its input and dtype. Sets the network's
+ * output. */
 SNUG_CHECKED snug_status sn_keras_add_layers(sn_network *n, const json_t *model, snug_error *err);
 
 /* One layer by itself, from its class and the configuration as get_config() gives it; of the

@@ -101,8 +101,8 @@ static snug_status refuse(const char *key, const json_t *value, snug_error *err)
                    sn_keras_show(value, text, sizeof text));
 }
 
-/* The next tensor in order (role NULL) or of this keyword, by its place among the layer's inputs.
- */
+/* The next tensor in order (role NULL) or of this keyword, by its place among the layer's
+ * inputs. */
 static snug_status read_tensor(reader *r, const char *role, snug_argument *out, snug_error *err) {
     int slot = 0;
     for (int k = 0; r->node && k < r->node->n_in; k++) {

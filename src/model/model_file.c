@@ -78,7 +78,7 @@ snug_status sn_model_file_load(snug_engine *e, const char *path, const char *sha
     bool is_graph;
     SNUG_TRY(holds_graphs(e, path, &is_graph, err));
     if (!is_graph)
-        return sn_keras_load_shaped(e, path, shapes, out, compile, err);
+        return sn_keras_load(e, path, shapes, out, compile, err);
     if (shapes)
         return sn_fail(err, SNUG_E_INVALID,
                        "%s holds a graph, which says the shapes of its inputs itself; give none, "

@@ -19,7 +19,8 @@ struct snug_npy_writer {
 };
 
 static const char *const descrs[SNUG_N_DTYPES] = {
-#define DESCR(upper, lower, bytes, npy, st) [SNUG_##upper] = npy,
+#define DESCR(upper, lower, bytes, kind, computed, sums, word, largest, npy, st)                   \
+    [SNUG_##upper] = npy,
     SNUG_DTYPE_MAP(DESCR)
 #undef DESCR
 };

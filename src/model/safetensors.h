@@ -6,8 +6,7 @@
  *     const sn_st_entry *t;
  *     sn_safetensors_find(file, "conv2d/kernel", &t, err);
  *     sn_safetensors_read(file, t, &view, err);      // converts to the view's float dtype
- *     sn_safetensors_close(file);
- */
+ *     sn_safetensors_close(file); */
 #ifndef SN_MODEL_SAFETENSORS_H
 #define SN_MODEL_SAFETENSORS_H
 
@@ -30,8 +29,8 @@ void sn_safetensors_close(sn_safetensors *s); /* NULL is legal */
 size_t sn_safetensors_count(const sn_safetensors *s);
 const sn_st_entry *sn_safetensors_at(const sn_safetensors *s, size_t i); /* in order of position */
 /* The tensor of that name; else the only one whose path is the same with steps left out
- * ("lstm/kernel" for "lstm/lstm_cell/kernel"). Missing: says what there is. Ambiguous: names two.
- */
+ * ("lstm/kernel" for "lstm/lstm_cell/kernel"). Missing: says what there is. Ambiguous: names
+ * two. */
 SNUG_CHECKED snug_status sn_safetensors_find(const sn_safetensors *s, const char *name,
                                              const sn_st_entry **out, snug_error *err);
 /* Into a view of the same dims. */

@@ -37,7 +37,7 @@ static snug_status bad(const sn_safetensors *s, snug_error *err, const char *wha
 }
 
 static bool dtype_from_name(const char *name, snug_dtype *out) {
-#define MATCH(upper, lower, bytes, npy, st)                                                        \
+#define MATCH(upper, lower, bytes, kind, computed, sums, word, largest, npy, st)                   \
     if (st[0] && strcmp(name, st) == 0) {                                                          \
         *out = SNUG_##upper;                                                                       \
         return true;                                                                               \

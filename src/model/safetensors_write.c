@@ -19,7 +19,7 @@ typedef struct {
 } header_text;
 
 static const char *const dtype_names[SNUG_N_DTYPES] = {
-#define NAME(upper, lower, bytes, npy, st) [SNUG_##upper] = st,
+#define NAME(upper, lower, bytes, kind, computed, sums, word, largest, npy, st) [SNUG_##upper] = st,
     SNUG_DTYPE_MAP(NAME)
 #undef NAME
 };

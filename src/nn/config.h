@@ -83,8 +83,7 @@ typedef struct {
     const char *key;
     sn_conf_kind kind;
     size_t offset; /* in the sn_conf_ struct */
-    int n; /* INTS, REALS: capacity. Unset tail entries hold the default; -2 marks "no entry" in
-              shapes */
+    int n; /* INTS, REALS: capacity. Unset tail entries hold the default; -2 in shapes: no entry */
     double number;    /* default of INT, INTS, REAL, FLAG */
     const char *text; /* default of TEXT, INIT */
 } sn_conf_field;
@@ -93,8 +92,7 @@ typedef struct sn_network sn_network;
 
 /* What a layer's output says of the time steps that its input masks. */
 typedef enum {
-    SN_MASK_KEEP, /* the output is masked as the inputs are (where several are: all must be valid)
-                   */
+    SN_MASK_KEEP, /* the output is masked as the inputs are (of several: all must be valid) */
     SN_MASK_DROP, /* the output has no mask */
     SN_MASK_OWN   /* the build function sets out_mask */
 } sn_mask_rule;

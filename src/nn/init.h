@@ -15,8 +15,8 @@ typedef struct {
 } sn_init;
 
 SNUG_CHECKED snug_status sn_init_parse(const char *text, sn_init *out, snug_error *err);
-/* The recipe of a variable of this type; key is used unless the initialiser has a seed of its own.
- */
+/* The recipe of a variable of this type; key is used unless the initialiser has a seed of its
+ * own. */
 SNUG_CHECKED snug_status sn_init_recipe(const sn_init *init, const snug_type *type, uint64_t key,
                                         sn_recipe *out, snug_error *err);
 

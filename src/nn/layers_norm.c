@@ -224,8 +224,8 @@ void sn_layer_build_batch_normalization(sn_layer_call *c) {
 }
 
 /* --- layer normalisation ---------------------------------------------------------------------- */
-/* x / sqrt(mean of squares + epsilon) over these axes; with `apart` of the distances to the mean.
- */
+/* x / sqrt(mean of squares + epsilon) over these axes; with `apart` of the distances to the
+ * mean. */
 static sn_value divide_by_deviation(sn_layer_call *c, sn_value x, uint32_t axes, double epsilon,
                                     bool apart) {
     sn_builder *b = c->b;

@@ -35,8 +35,8 @@ static sn_value dropped(sn_layer_call *c, sn_value x, double rate) {
     return sn_build(c->b, SN_OP_dropout, &a, &x, 1);
 }
 
-/* The input times a mask of 0 and 1 / (1 - rate), which is the same along axes where `shape` is 1.
- */
+/* The input times a mask of 0 and 1 / (1 - rate), which is the same along axes where `shape` is
+ * 1. */
 static void drop_together(sn_layer_call *c, const snug_type *shape, double rate) {
     c->out = sn_build_mul(c->b, c->in[0], dropped(c, sn_build_fill(c->b, shape, 1), rate));
 }

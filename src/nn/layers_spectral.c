@@ -25,8 +25,8 @@ static sn_value unit(sn_builder *b, sn_value x) {
     return sn_build_mul(b, x, sn_build_minimum(b, sn_build_rsqrt(b, square), most));
 }
 
-/* Row vectors u [1, n] and v [1, m] for the kernel as a matrix [m, n]: the new u, and sigma [1, 1].
- */
+/* Row vectors u [1, n] and v [1, m] for the kernel as a matrix [m, n]: the new u, and sigma [1,
+ * 1]. */
 static sn_value iterate(sn_builder *b, int64_t times, sn_value matrix, sn_value *u) {
     sn_value v = SN_NO_VALUE;
     for (int64_t i = 0; i < times; i++) {

@@ -7,8 +7,8 @@
  * categorical one first divides by the sum over the classes, the sparse one takes the logarithm as
  * logits. The categorical focal one never looks through, and the sparse one does not where it
  * ignores a class. */
+#include "nn/loss.h"
 #include "nn/keras_number.h"
-#include "nn/objective.h"
 #include "base/setting_text.h"
 
 #include <math.h>
@@ -488,10 +488,4 @@ void sn_loss_target(const sn_loss *l, const snug_type *output, snug_type *target
 
 sn_value sn_loss_terms(sn_builder *b, const sn_loss *l, sn_value y_true, sn_value y_pred) {
     return losses[find_loss(l->name)].terms(b, l, y_true, y_pred);
-}
-
-sn_value sn_loss_build(sn_builder *b, const sn_loss *l, sn_value y_true, sn_value y_pred) {
-    const sn_objective o = {.used = true, .loss = *l, .weight = 1};
-    const sn_objective_data d = {y_true, y_pred, SN_NO_VALUE, SN_NO_VALUE};
-    return sn_objective_build(b, &o, &d);
 }

@@ -25,10 +25,8 @@ typedef struct {
 bool sn_loss_known(const char *name);
 SNUG_CHECKED snug_status sn_loss_parse(const char *text, sn_loss *out, snug_error *err);
 void sn_loss_target(const sn_loss *l, const snug_type *output, snug_type *target);
-/* Per-example losses averaged over the batch (sum_over_batch_size): a scalar. Softmax / sigmoid
- * under a cross-entropy are looked through to the logits, as Keras does in graph mode. */
-sn_value sn_loss_build(sn_builder *b, const sn_loss *l, sn_value y_true, sn_value y_pred);
-/* The loss of each element or row, not averaged: [batch, ...]. */
+/* The loss of each element or row, not averaged: [batch, ...]. Softmax / sigmoid under a
+ * cross-entropy are looked through to the logits, as Keras does in graph mode. */
 sn_value sn_loss_terms(sn_builder *b, const sn_loss *l, sn_value y_true, sn_value y_pred);
 /* The last axis of x, that of classes, as a set of axes; a scalar is refused. 0 after an error. */
 uint32_t sn_last_axis(sn_builder *b, sn_value x);

@@ -15,7 +15,7 @@ typedef struct {
     sn_value weight; /* [batch] or more of the leading axes; or SN_NO_VALUE */
     sn_value mask;   /* bool, likewise */
 } sn_objective_data;
-/* The loss of the output, a scalar: sn_loss_build's unless there are weights or a mask. */
+/* The loss of the output, a scalar: its terms, weighted and masked, averaged as the loss says. */
 sn_value sn_objective_build(sn_builder *b, const sn_objective *o, const sn_objective_data *d);
 /* A weight that is 0 where the mask hides a step; either may be SN_NO_VALUE. */
 sn_value sn_objective_weight(sn_builder *b, sn_value weight, sn_value mask, sn_value like);

@@ -182,8 +182,8 @@ static double nadam_share(double beta_1, double decay, int64_t step) {
     return beta_1 * (1 - 0.5 * pow(decay, (double)step));
 }
 
-/* The product of the shares of steps 1 to t. From step 1000 on a share is beta_1, to the last bit.
- */
+/* The product of the shares of steps 1 to t. From step 1000 on a share is beta_1, to the last
+ * bit. */
 static double nadam_product(double beta_1, int64_t step) {
     const int64_t n = step < 1000 ? step : 1000;
     double product = pow(beta_1, (double)(step - n));

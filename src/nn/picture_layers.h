@@ -14,8 +14,8 @@ sn_value sn_picture_resize(sn_layer_call *c, sn_value x, const char *interpolati
 sn_value sn_picture_repeat(sn_layer_call *c, sn_value x, int n_axes, const int64_t *counts);
 /* Rows and columns from `begin` on, `size` of them. */
 sn_value sn_picture_crop(sn_layer_call *c, sn_value x, const int64_t *begin, const int64_t *size);
-/* The largest window in the middle of the picture with the aspect ratio of `size`, resized to it.
- */
+/* The largest window in the middle of the picture with the aspect ratio of `size`, resized to
+ * it. */
 sn_value sn_picture_fit(sn_layer_call *c, sn_value x, const char *interpolation, bool antialias,
                         const int64_t *size);
 /* height and width of a configuration are at least 1. */

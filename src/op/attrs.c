@@ -92,38 +92,3 @@ void sn_attrs_copy(sn_op op, const sn_attrs *from, sn_attrs *to) {
     memcpy(to, from, bytes);
     memset((char *)to + bytes, 0, sizeof *to - bytes);
 }
-
-/* How many words of a structure field count: a list's number and entries; none of a parameter. */
-static int structure_words(const sn_field *f, const sn_attrs *a) {
-    if (sn_field_is_param(f))
-        return 0;
-    return f->kind == SN_FIELD_LIST ? 1 + (int)a->word[f->word] : f->n;
-}
-
-bool sn_attrs_equal(sn_op op, const sn_attrs *a, const sn_attrs *b) {
-    const sn_attr_family *family = sn_ops[op].attrs;
-    for (int i = 0; i < family->n_fields; i++) {
-        const sn_field *f = &family->fields[i];
-        const int n = structure_words(f, a);
-        if (n != structure_words(f, b))
-            return false;
-        if (n > 0 &&
-            memcmp(&a->word[f->word], &b->word[f->word], (size_t)n * sizeof a->word[0]) != 0)
-            return false;
-    }
-    return true;
-}
-
-uint64_t sn_attrs_hash(sn_op op, const sn_attrs *a) {
-    const sn_attr_family *family = sn_ops[op].attrs;
-    uint64_t h = 0xcbf29ce484222325u ^ (uint64_t)op;
-    for (int i = 0; i < family->n_fields; i++) {
-        const sn_field *f = &family->fields[i];
-        const int n = structure_words(f, a);
-        for (int w = 0; w < n; w++) {
-            h = (h ^ (uint64_t)a->word[f->word + w]) * 0x9e3779b97f4a7c15u;
-            h ^= h >> 32;
-        }
-    }
-    return h;
-}

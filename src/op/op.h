@@ -6,8 +6,7 @@
  *     sn_opdesc d = {.op = SN_OP_matmul, .n_in = 2, .in = types};
  *     sn_attrs_default(SN_OP_matmul, &d.attrs);
  *     d.attrs.matmul.trans_b = 1;
- *     SNUG_TRY(sn_op_infer(&d, err));  // checks arity, attributes, shapes; fills n_out, out[]
- */
+ *     SNUG_TRY(sn_op_infer(&d, err));  // checks arity, attributes, shapes; fills n_out, out[] */
 #ifndef SN_OP_OP_H
 #define SN_OP_OP_H
 
@@ -199,6 +198,7 @@ SNUG_CHECKED snug_status sn_op_infer(sn_opdesc *d, snug_error *err);
 /* The same where arity and inputs are known to be right; after an error the description is of no
  * use. */
 SNUG_CHECKED snug_status sn_op_infer_checked(sn_opdesc *d, snug_error *err);
+/* None of them adds up parts where the outputs have fewer digits than their sums need. */
 void sn_op_ways(const sn_opdesc *d, sn_ways *ways);
 /* The axes of a reduction of a value of this rank, as bits; an empty list means all. */
 uint32_t sn_axes_set(const sn_list *axes, int rank);
@@ -225,8 +225,6 @@ typedef struct {
 } sn_param_maker;
 SNUG_CHECKED snug_status sn_attrs_parse(sn_op op, const char *text, const sn_param_maker *maker,
                                         sn_attrs *out, snug_error *err);
-bool sn_attrs_equal(sn_op op, const sn_attrs *a, const sn_attrs *b); /* structure only */
-uint64_t sn_attrs_hash(sn_op op, const sn_attrs *a);                 /* structure only */
 
 /* --- device description: what the planner must know of kernels -------------------------------- */
 /* Which rate of the device counts a kernel's operations. */

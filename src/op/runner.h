@@ -86,8 +86,8 @@ typedef struct {
     int abi;
     int (*count)(char *why, size_t size); /* devices; 0 with the reason: no driver, too old, ... */
     snug_status (*open)(const sn_gpu_options *o, sn_gpu **out, snug_error *err);
-    /* Gives everything back; reset: also what libraries keep (kills their handles in this process).
-     */
+    /* Gives everything back; reset: also what libraries keep (kills their handles in this
+     * process). */
     void (*close)(sn_gpu *g, bool reset);
     snug_status (*facts)(sn_gpu *g, sn_gpu_facts *out, snug_error *err);
     /* Fills blas and dnn, and loads the libraries for it: only to tell people. */

@@ -207,8 +207,8 @@ snug_status sn_shape_concat(sn_opdesc *d, snug_error *err) {
     return sn_one_output(d, t);
 }
 
-/* Strides are there for each axis, or not at all: ones. A negative one goes backwards from `start`.
- */
+/* Strides are there for each axis, or not at all: ones. A negative one goes backwards from
+ * `start`. */
 static snug_status want_strides(const sn_opdesc *d, const sn_list *strides, snug_error *err) {
     if (strides->n == 0)
         return SNUG_OK;

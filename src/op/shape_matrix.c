@@ -26,8 +26,8 @@ static int64_t folded(const snug_type *t, int64_t from, int64_t to) {
     return n;
 }
 
-/* b as matrices; with fold_b its first axes are the rows of a single one, the others its columns.
- */
+/* b as matrices; with fold_b its first axes are the rows of a single one, the others its
+ * columns. */
 static snug_type matrices_of_b(const sn_opdesc *d) {
     const int64_t rows = d->attrs.matmul.fold_b;
     const snug_type *b = &d->in[1];
@@ -235,8 +235,7 @@ static snug_status check_dy(const sn_opdesc *d, int i, const int64_t *windows, c
 }
 
 /* Height and width of what a convolution of an image of this size gives, pooled unless pool is
- * NULL.
- */
+ * NULL. */
 static snug_status count_results(const sn_opdesc *d, geometry g, const int64_t *size,
                                  const int64_t *kernel, const int64_t *pool, int64_t *out,
                                  snug_error *err) {

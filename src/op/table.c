@@ -173,7 +173,20 @@ snug_status sn_op_infer(sn_opdesc *d, snug_error *err) {
     return status;
 }
 
+/* Halves would be rounded in each part: sums of them are values of another type. */
+static bool adds_up(const sn_opdesc *d) {
+    bool all = true;
+    for (int k = 0; k < d->n_out; k++)
+        all = all && sn_dtype_sums(d->out[k].dtype) == d->out[k].dtype;
+    return all;
+}
+
 void sn_op_ways(const sn_opdesc *d, sn_ways *ways) {
+    int kept = 0;
     ways->n = 0;
     sn_ops[d->op].axes(d, ways);
+    for (int i = 0; i < ways->n; i++)
+        if (!ways->way[i].sum || adds_up(d))
+            ways->way[kept++] = ways->way[i];
+    ways->n = kept;
 }

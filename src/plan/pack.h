@@ -1,6 +1,6 @@
 /* pack.h: what the parts of the packer share (pack.c: preparation and greedy; search.c and
- * search_valleys.c: two complete searches, which search.c runs in turns; join.c: smaller problems).
- */
+ * search_valleys.c: two complete searches, which search.c runs in turns; join.c: smaller
+ * problems). */
 #ifndef SN_PLAN_PACK_H
 #define SN_PLAN_PACK_H
 

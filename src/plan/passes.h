@@ -5,8 +5,7 @@
  *     sn_slices    one number of slices: their rows, the variants and sizes of a slice
  *     sn_program   a list of actions: what runs when, in which block, and again where it is
  *                  recomputed. Every means of saving memory is a way of writing this list
- *     sn_layout    what follows from any program: copies of values, buffers, lifetimes, the bound
- */
+ *     sn_layout    what follows from any program: copies of values, buffers, lifetimes, bound */
 #ifndef SN_PLAN_PASSES_H
 #define SN_PLAN_PASSES_H
 
@@ -239,8 +238,8 @@ SNUG_CHECKED snug_status sn_spill_begin(sn_planner *p, sn_zone *z, sn_program *p
                                         snug_error *err);
 SNUG_CHECKED snug_status sn_spill_values(sn_planner *p, sn_zone *z, size_t limit,
                                          sn_program *program, sn_layout *l, snug_error *err);
-/* What the copies of values alone take: no such program takes less, nor does it with a lower limit.
- */
+/* What the copies of values alone take: no such program takes less, nor does it with a lower
+ * limit. */
 double sn_spill_copy_seconds(const sn_planner *p);
 /* Seconds of such a program, waiting included. */
 SNUG_CHECKED snug_status sn_spill_time(sn_planner *p, const sn_layout *l, double *out,

@@ -32,8 +32,8 @@ typedef struct {
     sn_planner *p;
     uint32_t n_devices;
     const uint16_t *device; /* per node */
-    uint32_t *held;    /* per value, per device: its buffer, or NONE; of roots and of versions of
-                             * variables */
+    uint32_t
+        *held; /* per value and device: its buffer, or NONE; of roots and versions of variables */
     uint32_t *kept;    /* per value: the buffer of an old version that is an output, or NONE */
     uint32_t *written; /* per variable: the step that wrote its home last, or NONE */
     sn_pack_item *items[SN_MAX_DEVICES];
@@ -408,8 +408,8 @@ static double copy_seconds(const placer *c, const sn_step *step) {
            bytes / (b->apart ? b->rates.spill_read : b->rates.memory);
 }
 
-/* A device begins a step when it is through with the one before, and others with what it waits for.
- */
+/* A device begins a step when it is through with the one before, and others with what it waits
+ * for. */
 static void time_step(placer *c, uint32_t now) {
     const sn_step *step = &c->p->plan->steps[now];
     double start = c->busy[step->device];

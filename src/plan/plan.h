@@ -223,11 +223,6 @@ typedef struct {
 SNUG_CHECKED snug_status sn_plan_check_work(const sn_plan *p, const sn_device *const *devices,
                                             int n_devices, sn_plan_work *work, snug_error *err);
 
-/* What an arena needs at least when the batch is gone through once (bound.c, from the graph alone).
- */
-SNUG_CHECKED snug_status sn_plan_lower_bound(snug_engine *e, const sn_graph *g, const sn_device *d,
-                                             size_t *out, snug_error *err);
-
 SNUG_CHECKED snug_status sn_plan_print(const sn_plan *p, const sn_writer *w, snug_error *err);
 /* Parses and checks. */
 SNUG_CHECKED snug_status sn_plan_parse(snug_engine *e, const sn_graph *g, const char *text,
@@ -240,8 +235,8 @@ void sn_plan_peak_categories(const sn_plan *p, sn_plan_categories *out);
 /* The same at every step (n_steps rows). */
 SNUG_CHECKED snug_status sn_plan_timeline(const sn_plan *p, snug_engine *e,
                                           sn_plan_categories *rows, snug_error *err);
-/* For each owner (layer) of the graph: bytes live at the peak, and the most of its own at any step.
- */
+/* For each owner (layer) of the graph: bytes live at the peak, and the most of its own at any
+ * step. */
 typedef struct {
     size_t at_peak_bytes, own_peak_bytes, weight_bytes;
     double flops;
@@ -257,8 +252,8 @@ typedef struct {
     size_t size;   /* aligned */
     size_t offset; /* out */
 } sn_pack_item;
-/* Writes offsets; *height is what it reached, *bound the largest sum of live sizes. Deterministic.
- */
+/* Writes offsets; *height is what it reached, *bound the largest sum of live sizes.
+ * Deterministic. */
 SNUG_CHECKED snug_status sn_pack(snug_engine *e, sn_pack_item *items, uint32_t n, size_t *height,
                                  size_t *bound, snug_error *err);
 /* The same with a height that is low enough (0: only the bound is) and a limit of its own on the

@@ -1,6 +1,5 @@
 /* plan_build.c: the planner as a list of passes. What they make is given to the checker, in every
- * build.
- */
+ * build. */
 #include "base/size.h"
 #include "plan/passes.h"
 

@@ -38,6 +38,10 @@ static snug_status check_node(sn_checker *c, const sn_step *s) {
     const bool in_block = s->accumulate == SN_ACC_ADD_LATER && c->block;
     const bool adds = sn_ops[n->op].accumulates && (s->accumulate == SN_ACC_ADD || in_block);
     REQUIRE(adds || s->accumulate == SN_ACC_STORE, "adds where it cannot");
+    for (int k = 0; k < n->n_out && s->accumulate != SN_ACC_STORE; k++) {
+        const snug_dtype dtype = sn_graph_type(c->g, n->out[k])->dtype;
+        REQUIRE(sn_dtype_sums(dtype) == dtype, "adds up numbers of half the digits");
+    }
     for (int k = 0; k < s->n_in + s->n_out; k++) {
         const sn_place *p = k < s->n_in ? &s->in[k] : &s->out[k - s->n_in];
         c->value = (k < s->n_in ? n->in[k] : n->out[k - s->n_in]).i;
@@ -110,8 +114,8 @@ static bool is_before(const sn_check_area *a, const sn_check_area *b) {
            a->start.at[1] + a->bytes <= b->start.at[1];
 }
 
-/* Outputs overwrite inputs as the table allows; those that update, always; nothing else overlaps.
- */
+/* Outputs overwrite inputs as the table allows; those that update, always; nothing else
+ * overlaps. */
 static snug_status check_overlaps(sn_checker *c, const sn_step *s) {
     const sn_node_info *n = s->kind == SN_STEP_RUN ? sn_graph_node_at(c->g, s->node) : NULL;
     for (int k = s->n_in; k <= s->n_in + s->n_out; k++)

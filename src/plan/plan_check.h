@@ -12,14 +12,12 @@ enum {
 };
 #define SN_CHECK_ALL_ROWS INT64_MAX
 #define SN_CHECK_NOWHERE  INT64_MAX
-#define SN_CHECK_MOST_BYTES                                                                        \
-    (INT64_C(1)                                                                                    \
-     << 60) /* of memories and values: sums of them stay exact                          \
-                        */
+/* Of memories and values: sums of them stay exact. */
+#define SN_CHECK_MOST_BYTES (INT64_C(1) << 60)
 
 /* What a span of bytes holds: bytes of a root, of whose sum `done` rows are added (0: nothing, and
- * all of it is 0). Position in the root = position in memory + shift. Then who wrote and read it.
- */
+ * all of it is 0). Position in the root = position in memory + shift. Then who wrote and read
+ * it. */
 typedef struct {
     sn_ends root, done, shift;
     uint32_t lane, time, read[SN_CHECK_LANES]; /* writer's lane and time; last reader per lane */
@@ -67,14 +65,13 @@ static inline const sn_op_row *sn_check_row(const sn_checker *c, uint32_t node) 
 }
 
 /* plan_check_start.c: devices, memories and the nesting of blocks; then what is there before the
- * first step: sizes, roots of aliases, homes, inputs and outputs outside, empty arenas and tokens.
- */
+ * first step: sizes, roots of aliases, homes, inputs and outputs outside, empty arenas and
+ * tokens. */
 SNUG_CHECKED snug_status sn_check_head(sn_checker *c, uint32_t n_devices);
 SNUG_CHECKED snug_status sn_check_set_up(sn_checker *c, sn_zone *z);
 
 /* plan_check_bytes.c: where the operand lies in the run and what must be there: c->at[k],
- * c->slice[k].
- */
+ * c->slice[k]. */
 SNUG_CHECKED snug_status sn_check_resolve(sn_checker *c, const sn_place *p, int k);
 /* That it lies in its memory, aligned. */
 SNUG_CHECKED snug_status sn_check_inside(sn_checker *c, const sn_check_area *a);

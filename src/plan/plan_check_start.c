@@ -55,8 +55,8 @@ static snug_status append_home(sn_checker *c, uint32_t v, bool is_there, int64_t
     return sn_spans_append(&c->map[SN_MEM_STATE], *end, &r, c->err);
 }
 
-/* Homes with their first versions, one behind the other; those in the file behind those in memory.
- */
+/* Homes with their first versions, one behind the other; those in the file behind those in
+ * memory. */
 static snug_status set_up_homes(sn_checker *c, bool file) {
     for (uint32_t i = 0; i < sn_graph_n_vars(c->g); i++) {
         const uint32_t v = sn_graph_var_at(c->g, (sn_var){i})->first.i;

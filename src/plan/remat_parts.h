@@ -77,8 +77,8 @@ bool sn_remat_greedy_run_turns(sn_remat_greedy *s, size_t budget, uint32_t manne
 uint32_t sn_remat_greedy_reached(const sn_remat_greedy *s);
 bool sn_remat_greedy_turn(sn_remat_greedy *s, uint32_t chance);
 
-/* Takes a list of a smaller peak, where one is found (remat_floor.c); the budget is small enough.
- */
+/* Takes a list of a smaller peak, where one is found (remat_floor.c); the budget is small
+ * enough. */
 SNUG_CHECKED snug_status sn_remat_floor(sn_zone *z, const sn_remat_program *g, sn_remat_greedy *s,
                                         size_t budget, sn_remat_list *list, snug_error *err);
 

@@ -5,18 +5,27 @@
 
 #include <string.h>
 
+enum { FLOAT, SIGNED, COUNT, TRUTH, NONE };
+
+static const struct {
+    int kind;
+    const char *word;
+} dtypes[SNUG_N_DTYPES] = {
+#define ROW(name, lower, bytes, kind, computed, sums, word, ...) {kind, word},
+    SNUG_DTYPE_MAP(ROW)
+#undef ROW
+};
+
 int py_is_float(snug_dtype d) {
-    return d == SNUG_F32 || d == SNUG_F64 || d == SNUG_F16 || d == SNUG_BF16;
+    return dtypes[d].kind == FLOAT;
 }
 
 int py_is_integer(snug_dtype d) {
-    return !py_is_float(d) && d != SNUG_BOOL && d != SNUG_OPAQUE;
+    return dtypes[d].kind == SIGNED || dtypes[d].kind == COUNT;
 }
 
 const char *py_dtype_word(snug_dtype d) {
-    static const char *const words[] = {"float32", "float64", "float16", "bfloat16", "int8",
-                                        "uint8",   "int32",   "int64",   "bool",     "opaque"};
-    return words[d];
+    return dtypes[d].word;
 }
 
 PyObject *py_dtype_object(snug_dtype dtype) {

@@ -362,8 +362,7 @@ static PyObject *interleave(PyObject *self, PyObject *args) {
                    e.ctx);
 }
 
-/* --- records of files that elements name, without Python -----------------------------------------
- */
+/* --- records of files that elements name, without Python -------------------------------------- */
 typedef struct {
     int kind, compression;
 } reading;

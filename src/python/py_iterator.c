@@ -280,8 +280,8 @@ static PyObject *rest(PyObject *self, PyObject *on) {
 }
 
 /* limit_pipelines(bytes, left): that, and half of what the budget has beyond `left`; left -1: that
- * alone. Plans leave it to them. 0: what pipelines have under a budget outside of loops. The limit.
- */
+ * alone. Plans leave it to them. 0: what pipelines have under a budget outside of loops. The
+ * limit. */
 static PyObject *limit(PyObject *self, PyObject *args) {
     (void)self;
     Py_ssize_t bytes, left;

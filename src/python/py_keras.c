@@ -1,14 +1,14 @@
 /* py_keras.c: the types Layer, Metric and Optimizer, and the function loss: what the package
- * snug.keras is made of. Flat lists go in and out; names, structures and subclassing are Python's.
- */
+ * snug.keras is made of. Flat lists go in and out; names, structures and subclassing are
+ * Python's. */
 #include "py.h"
 
 #include <string.h>
 
 #define MAX_TENSORS 64
 
-/* A list of tensors (or None) lent for a call; what had to be read or converted is dropped after.
- */
+/* A list of tensors (or None) lent for a call; what had to be read or converted is dropped
+ * after. */
 typedef struct {
     int n, n_drop;
     snug_tensor *at[MAX_TENSORS], *to_drop[MAX_TENSORS];

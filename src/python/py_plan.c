@@ -1,7 +1,7 @@
 /* py_plan.c: snug.plan(): the verdict on a step of a model, as the command `snug plan` prints it.
  * The model is read from its JSON into an engine of its own, which goes away with it: nothing of
- * the caller's is touched. On a GPU it is the caller's engine, which has the card; the model goes.
- */
+ * the caller's is touched. On a GPU it is the caller's engine, which has the card; the model
+ * goes. */
 #include "py.h"
 
 #include <snug/model.h>
@@ -29,8 +29,8 @@ static snug_status report(snug_model *model, const snug_plan_request *request, i
     return s == SNUG_E_BUDGET ? SNUG_OK : s; /* that it does not fit is what it says */
 }
 
-/* plan(path, shapes or None, optimizer or None, loss or None, batch, train, budget): (text, json)
- */
+/* plan(path, shapes or None, optimizer or None, loss or None, batch, train, budget): (text,
+ * json) */
 PyObject *py_plan(PyObject *self, PyObject *args) {
     (void)self;
     const char *path, *shapes, *optimizer, *loss;

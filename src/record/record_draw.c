@@ -31,8 +31,8 @@ int64_t snug_recorder_draw(snug_recorder *r) {
 }
 
 /* In a trace the key only stands in for those that its calls will draw: it uses up none of the
- * sequence, so that a run that goes on in another process, and traces again, draws the same keys.
- */
+ * sequence, so that a run that goes on in another process, and traces again, draws the same
+ * keys. */
 int64_t sn_record_draw(sn_record_call *c) {
     const uint64_t n_draws = c->r->n_draws;
     const int64_t slot = sn_record_key(c, snug_recorder_draw(c->r));

@@ -459,8 +459,8 @@ bool sn_sets_have(const snug_recorder *r, uint32_t mark, uint32_t number);
 /* Whether an open tape is in the mark that is not in the other one. */
 bool sn_sets_open_beside(const snug_recorder *r, uint32_t mark, uint32_t but);
 void sn_sets_forget(snug_recorder *r, uint32_t number);
-/* Marks lose all tapes that were dropped, whose numbers can be taken again; not while a plan runs.
- */
+/* Marks lose all tapes that were dropped, whose numbers can be taken again; not while a plan
+ * runs. */
 void sn_sets_forget_gone(snug_recorder *r);
 /* Sets that nobody has go; not in the middle of a call. */
 void sn_sets_collect(snug_recorder *r);

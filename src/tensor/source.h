@@ -25,8 +25,9 @@ typedef struct {
     uint64_t count; /* of elements, little endian, side by side */
 } sn_file_slice;
 
-/* Held once. Through the engine's I/O table; SNUG_E_FORMAT when the file is shorter than the slice.
- */
+/* Only tests open files yet: weights that are read out of their file straight into place are what
+ * it is for. Held once. Through the engine's I/O table; SNUG_E_FORMAT when the file is shorter than
+ * the slice. */
 SNUG_CHECKED snug_status sn_source_from_file(snug_engine *e, const sn_file_slice *slice,
                                              sn_source **out, snug_error *err);
 /* Held once. data may be NULL for no elements; it is lent until sn_source_give is called. */

@@ -11,13 +11,20 @@
 #include <stdio.h>
 #include <string.h>
 
+typedef enum { FLOAT, SIGNED, COUNT, TRUTH, NONE } dtype_kind;
+
 typedef struct {
     const char *name;
     size_t bytes;
+    dtype_kind kind;
+    snug_dtype computed, sums;
+    const char *word;
+    double largest;
 } dtype_row;
 
 static const dtype_row dtypes[SNUG_N_DTYPES] = {
-#define DTYPE_ROW(name, lower, bytes, npy, st) {#lower, bytes},
+#define DTYPE_ROW(name, lower, bytes, kind, computed, sums, word, largest, npy, st)                \
+    {#lower, bytes, kind, SNUG_##computed, SNUG_##sums, word, largest},
     SNUG_DTYPE_MAP(DTYPE_ROW)
 #undef DTYPE_ROW
 };
@@ -37,12 +44,45 @@ size_t snug_dtype_bytes(snug_dtype dtype) {
 }
 
 bool sn_dtype_is_float(snug_dtype d) {
-    return d == SNUG_F32 || d == SNUG_F64 || d == SNUG_F16 || d == SNUG_BF16;
+    return is_dtype(d) && dtypes[d].kind == FLOAT;
 }
 
 bool sn_dtype_is_int(snug_dtype d) {
-    return d == SNUG_I8 || d == SNUG_U8 || d == SNUG_I16 || d == SNUG_U16 || d == SNUG_I32 ||
-           d == SNUG_U32 || d == SNUG_I64;
+    return is_dtype(d) && (dtypes[d].kind == SIGNED || dtypes[d].kind == COUNT);
+}
+
+bool sn_dtype_counts(snug_dtype d) {
+    return is_dtype(d) && dtypes[d].kind == COUNT;
+}
+
+snug_dtype sn_dtype_computed(snug_dtype d) {
+    return is_dtype(d) ? dtypes[d].computed : d;
+}
+
+snug_dtype sn_dtype_sums(snug_dtype d) {
+    return is_dtype(d) ? dtypes[d].sums : d;
+}
+
+double sn_dtype_largest(snug_dtype d) {
+    return is_dtype(d) ? dtypes[d].largest : 0;
+}
+
+bool sn_dtype_of_word(const char *word, size_t n, snug_dtype *out) {
+    static const struct {
+        const char *word;
+        snug_dtype dtype;
+    } others[] = {{"double", SNUG_F64}, {"half", SNUG_F16}};
+    for (int d = 0; d < SNUG_OPAQUE; d++)
+        if (strlen(dtypes[d].word) == n && memcmp(dtypes[d].word, word, n) == 0) {
+            *out = (snug_dtype)d;
+            return true;
+        }
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        if (strlen(others[i].word) == n && memcmp(others[i].word, word, n) == 0) {
+            *out = others[i].dtype;
+            return true;
+        }
+    return false;
 }
 
 bool sn_type_known(const snug_type *t) {

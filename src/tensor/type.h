@@ -16,6 +16,13 @@ int64_t sn_type_count(const snug_type *t);
 int64_t sn_type_span(const snug_type *t, int from, int to);
 bool sn_dtype_is_float(snug_dtype d);
 bool sn_dtype_is_int(snug_dtype d); /* bool not among them */
+bool sn_dtype_counts(snug_dtype d); /* whole numbers without a sign */
+/* Columns of the table (snug/tensor.h). */
+snug_dtype sn_dtype_computed(snug_dtype d);
+snug_dtype sn_dtype_sums(snug_dtype d);
+double sn_dtype_largest(snug_dtype d);
+/* "float32" in n bytes; "half" and "double", too. */
+bool sn_dtype_of_word(const char *word, size_t n, snug_dtype *out);
 /* "f32[32,10]" and "f32[]" back; '?' prints and parses -1. *end is set behind it. */
 SNUG_CHECKED snug_status sn_type_parse(const char *text, const char **end, snug_type *out,
                                        snug_error *err);

@@ -1,7 +1,6 @@
 /* batch_rows.h: which rows of a feed a batch is made of. A binding asks for rows of the batch; they
  * come from a part of the feed, in order or in the order of a permutation that is evaluated, not
- * stored.
- */
+ * stored. */
 #ifndef SN_TRAIN_BATCH_ROWS_H
 #define SN_TRAIN_BATCH_ROWS_H
 

@@ -5,8 +5,8 @@
  *     "a=mse;b=huber:delta=2"     by the outputs' names
  *
  * Everything is parsed before anything changes. Names of values are Keras': "loss", then "a_loss"
- * where several outputs have one, then the metrics, "a_accuracy" where there are several outputs.
- */
+ * where several outputs have one, then the metrics, "a_accuracy" where there are several
+ * outputs. */
 #include "train/compile.h"
 
 #include "base/setting_text.h"

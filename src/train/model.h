@@ -53,8 +53,8 @@ typedef struct {
     sn_rows x[SN_MAX_TENSOR], y[SN_MAX_TENSOR], w[SN_MAX_TENSOR];
 } sn_batch_rows;
 
-/* The batch whose loss was not finite, for snug_model_find_nan. The feeds in it are the caller's.
- */
+/* The batch whose loss was not finite, for snug_model_find_nan. The feeds in it are the
+ * caller's. */
 typedef struct {
     bool is_known;
     int64_t batch;
@@ -105,11 +105,8 @@ struct snug_model {
 /* From what a request says of them; writes every byte of *out. */
 SNUG_CHECKED snug_status sn_weighting_find(const snug_model *m, const snug_plan_request *request,
                                            sn_weighting *out, snug_error *err);
-/* The step for a mode and batch, planned; from the cache when it is there. Lent until steps are
- * dropped. */
-SNUG_CHECKED snug_status sn_model_step_find(snug_model *m, sn_step_mode mode, int64_t batch,
-                                            sn_model_step **out, snug_error *err);
-/* The same with weights of examples. */
+/* The step for a mode, batch and weights of examples, planned; from the cache when it is there.
+ * Lent until steps are dropped. */
 SNUG_CHECKED snug_status sn_model_step_weighted(snug_model *m, sn_step_mode mode, int64_t batch,
                                                 const sn_weighting *weighting, sn_model_step **out,
                                                 snug_error *err);
@@ -148,8 +145,8 @@ SNUG_CHECKED snug_status sn_model_add_homes(snug_model *m, snug_error *err);
 void sn_model_drop_steps(snug_model *m);
 void sn_model_unpin_plan(snug_model *m);
 /* Parameters of a training step: what the optimizer changes, and keys for dropout drawn from
- * `dropout_key`. Into the step's session, or into params (one per slot of the graph) if not NULL.
- */
+ * `dropout_key`. Into the step's session, or into params (one per slot of the graph) if not
+ * NULL. */
 void sn_model_set_params(const snug_model *m, const sn_model_step *s, uint64_t dropout_key,
                          sn_scalar *params);
 /* What ends a fit: weights become their moving averages, where the optimizer keeps some. */

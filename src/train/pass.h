@@ -6,8 +6,7 @@
  *     sn_model_prepare(model, err);                              // for all passes at once
  *     for (int64_t k = 0; k < pass.n_steps; k++)
  *         sn_pass_step(&pass, k, 0, err);                        // allocates nothing
- *     sn_pass_clear(&pass);
- */
+ *     sn_pass_clear(&pass); */
 #ifndef SN_TRAIN_PASS_H
 #define SN_TRAIN_PASS_H
 

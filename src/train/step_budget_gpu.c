@@ -1,8 +1,7 @@
 /* step_budget_gpu.c: what is left of a GPU's memory for the arena of a step. All of it is counted
  * as the device counts: the context as it was measured, variables and arena in whole granules.
  *
- *     budget = context + reserve + variables + buffers + arena
- */
+ *     budget = context + reserve + variables + buffers + arena */
 #include "train/step_budget.h"
 
 #include "base/size.h"
@@ -72,8 +71,7 @@ static snug_status gpu_forecast(const snug_model *m, const sn_plan *plan, sn_for
     return SNUG_OK;
 }
 
-/* --- the host ----------------------------------------------------------------------------------
- */
+/* --- the host --------------------------------------------------------------------------------- */
 
 static snug_status feeds_of(const sn_graph *g, size_t *out, snug_error *err) {
     size_t bytes;

@@ -226,12 +226,6 @@ void sn_model_step_close(sn_model_step *s) {
     clear_step(s);
 }
 
-snug_status sn_model_step_find(snug_model *m, sn_step_mode mode, int64_t batch, sn_model_step **out,
-                               snug_error *err) {
-    const sn_weighting none = {.n_weights = 0};
-    return sn_model_step_weighted(m, mode, batch, &none, out, err);
-}
-
 /* There was no room even to plan the step: it is planned once more only to say what would do. */
 static snug_status tell_floor(snug_model *m, sn_model_step *s, snug_error *err) {
     snug_error said = {.code = SNUG_OK};

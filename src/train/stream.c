@@ -283,8 +283,8 @@ static snug_status make_feeds(sn_stream *s, snug_error *err) {
     return SNUG_OK;
 }
 
-/* Inputs, targets, weights. For predict inputs are enough, and what follows them is not looked at.
- */
+/* Inputs, targets, weights. For predict inputs are enough, and what follows them is not looked
+ * at. */
 static snug_status share_parts(sn_stream *s, const snug_model *m, sn_step_mode mode,
                                snug_error *err) {
     const int n_x = (int)m->network->n_inputs, n_y = (int)m->network->n_outputs;

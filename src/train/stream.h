@@ -34,8 +34,8 @@ SNUG_CHECKED snug_status sn_stream_shrink(sn_stream *s, const snug_model *m, boo
                                           snug_error *err);
 /* All is planned: batches may be made ahead, from now on. NULL is legal. */
 void sn_stream_start(const sn_stream *s);
-/* Adds to the refusal of a step what the pipeline beside it takes; returns status. NULL is legal.
- */
+/* Adds to the refusal of a step what the pipeline beside it takes; returns status. NULL is
+ * legal. */
 snug_status sn_stream_explain(const sn_stream *s, snug_status status, snug_error *err);
 /* The first batch is asked for again when it is wanted. Feeds stay. */
 SNUG_CHECKED snug_status sn_stream_put_back(sn_stream *s, snug_error *err);

@@ -3,8 +3,7 @@
  * is good for the kernels of any machine. Its first byte says which plan; then, one a line:
  *
  *     w LINE WORD TEXT     the word becomes TEXT        d LINE       the line goes
- *     s LINE LINE          two lines change places      c LINE LINE  the first, again before it
- */
+ *     s LINE LINE          two lines change places      c LINE LINE  the first, again before it */
 #include "exec/exec.h"
 #include "fuzz/step.h"
 

@@ -1,5 +1,5 @@
-/* TensorProto: parsed as each of some types; what comes out can be written and is the same again.
- */
+/* TensorProto: parsed as each of some types; what comes out can be written and is the same
+ * again. */
 #include "fuzz/fuzz.h"
 
 #include <string.h>

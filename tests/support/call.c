@@ -159,18 +159,39 @@ static double largest(const snug_view *v) {
     return most;
 }
 
+/* Half floats are computed in f32 and rounded once more. */
+typedef struct {
+    double computed; /* distance of 1 to the next number, of the type computed in */
+    double stored;   /* of the half that it is rounded to; 0: none */
+    double tiny;     /* below it numbers have fewer digits */
+} rounding;
+
+static rounding rounding_of(snug_dtype dtype) {
+    switch (dtype) {
+    case SNUG_F32:
+        return (rounding){FLT_EPSILON, 0, FLT_MIN};
+    case SNUG_F16:
+        return (rounding){FLT_EPSILON, 0x1p-10, 0x1p-24};
+    case SNUG_BF16:
+        return (rounding){FLT_EPSILON, 0x1p-7, FLT_MIN};
+    default:
+        return (rounding){DBL_EPSILON, 0, DBL_MIN};
+    }
+}
+
 /* Integers, truth values and codes are exact; NaN is near NaN. */
 void sn_expect_view_near(sn_subject *s, const char *what, int k, const snug_view *got,
                          const snug_view *wanted, sn_tolerance t) {
     const bool real = sn_dtype_is_float(got->type.dtype);
-    const double eps = got->type.dtype == SNUG_F32 ? FLT_EPSILON : DBL_EPSILON;
-    const double tiny = got->type.dtype == SNUG_F32 ? FLT_MIN : DBL_MIN;
+    const rounding r = rounding_of(got->type.dtype);
+    const double eps = r.computed, tiny = r.tiny;
     const bool exact = t.ulps == 0 && t.inputs == 0 && t.largest == 0;
     const double floor_of = exact ? 0 : eps * (t.inputs + t.largest * largest(wanted)) + tiny;
     sn_checked(s);
     for (int64_t i = 0; i < sn_view_count(got); i++) {
         const double a = sn_view_get(got, i), b = sn_view_get(wanted, i);
-        const double allowed = real ? floor_of + eps * t.ulps * fabs(b) : 0;
+        const double stored = exact ? 0 : r.stored * fabs(b);
+        const double allowed = real ? floor_of + eps * t.ulps * fabs(b) + stored : 0;
         if (a == b || (isnan(a) && isnan(b)) || (isfinite(b) && fabs(a - b) <= allowed))
             continue;
         complain_at(s, what, k, i, got, wanted);

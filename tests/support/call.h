@@ -5,8 +5,7 @@
  *     sn_outputs_make(s, &how, &s->desc, out);
  *     sn_call_ok(s, &how, out);                       // describe, prepare, run, release
  *     sn_expect_bits(s, "two threads", out, wanted);
- *     sn_views_free(out, s->desc.n_out);
- */
+ *     sn_views_free(out, s->desc.n_out); */
 #ifndef SN_TESTS_CALL_H
 #define SN_TESTS_CALL_H
 

@@ -1,6 +1,5 @@
 /* cases_layout.c: case sets of indexing by positions, bands, and of what resizes and warps
- * pictures.
- */
+ * pictures. */
 #include "case_set.h"
 
 SET(gather_nd, {"batch=0", "f[9,5] i32[7,1]@labels:9"}, {"batch=0", "f[4,4,3] i64[2,6,2]@labels:4"},

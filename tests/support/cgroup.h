@@ -21,8 +21,7 @@ typedef struct {
     int exit_code;             /* of a child that ended by itself, else -1 */
     int signal;                /* that ended it, else 0 */
     bool killed;               /* by the group's limit */
-    size_t max_usage_bytes;    /* the group's own count with file pages, for information; 0: unknown
-                                */
+    size_t max_usage_bytes;    /* the group's own count with file pages, to look at; 0: unknown */
     size_t counted_peak_bytes; /* VmHWM + page tables + kernel stacks of the child */
 } sn_cgroup_result;
 

@@ -211,8 +211,8 @@ static void give_wait(gpu_queues *q, int waits, int lane) {
     give(q, waits, k);
 }
 
-/* The first error counts, and keeps nothing from being done: a lost card refuses the rest itself.
- */
+/* The first error counts, and keeps nothing from being done: a lost card refuses the rest
+ * itself. */
 static snug_status run_to(gpu_queues *q, int lane, int64_t place, snug_error *err) {
     snug_status status = SNUG_OK;
     while (q->lanes[lane].done < place) {

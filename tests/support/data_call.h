@@ -2,8 +2,7 @@
  *
  *     snug_datum picture;
  *     expect_ok(sn_data_on_text(e, "tf.io.decode_image", bytes, n, &picture, &err), &err);
- *     snug_datum_drop(&picture);
- */
+ *     snug_datum_drop(&picture); */
 #ifndef SN_TESTS_DATA_CALL_H
 #define SN_TESTS_DATA_CALL_H
 

@@ -1,8 +1,7 @@
 /* fake_files.h: an I/O table over a few texts in memory, for readers of the system's files.
  *
  *     const sn_fake_file files[] = {{"/proc/meminfo", "MemTotal: 9000 kB\n"}, {NULL, NULL}};
- *     const snug_io io = sn_fake_io(files);
- */
+ *     const snug_io io = sn_fake_io(files); */
 #ifndef SN_TESTS_FAKE_FILES_H
 #define SN_TESTS_FAKE_FILES_H
 

@@ -3,8 +3,7 @@
  *
  *     const struct CMUnitTest tests[] = {
  *         refused_test("gap", open_it, &(my_row){...}),        // test_refuses_gap
- *     };
- */
+ *     }; */
 #ifndef SN_TESTS_FILES_H
 #define SN_TESTS_FILES_H
 

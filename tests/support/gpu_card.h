@@ -70,8 +70,8 @@ static inline int setup_last_first(void **state) {
     return status;
 }
 
-/* A test once more on cards whose queues run late: it fails where an order among them is missing.
- */
+/* A test once more on cards whose queues run late: it fails where an order among them is
+ * missing. */
 #define late_gpu_test(f)                                                                           \
     {#f ", the first queue first", f, setup_first_first, teardown, NULL}, {                        \
 #f ", the last queue first", f, setup_last_first, teardown, NULL                           \

@@ -46,8 +46,8 @@ typedef struct {
 } sn_test_call;
 
 /* --- built -------------------------------------------------------------------------------------*/
-/* param, accumulate, threads (1), axis, first and full (a whole value) may be set after sn_ready.
- */
+/* param, accumulate, threads (1), axis, first and full (a whole value) may be set after
+ * sn_ready. */
 void sn_begin(sn_test_call *k, sn_op op);
 void sn_add_in(sn_test_call *k, snug_type t, double low, double high);
 void sn_ready(sn_test_call *k);

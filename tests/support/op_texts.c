@@ -1,5 +1,5 @@
 /* op_texts.c: operators with their operands as text, right ones and wrong ones, and how they are
- * read. A new operator has a line here. */
+ * read. A new shape or axis rule has a line here; rows that share theirs need not. */
 #include "support/op_texts.h"
 
 #include <stdlib.h>

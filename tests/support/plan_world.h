@@ -9,8 +9,8 @@
  *     n1 y[4] = relu(z)                n4 d[7] = matmul(x^T, g)
  *     n2 e[5] = sub(y, t[1])           n5 c[8] = check_finite(d)        output y
  *
- * x is 8 x 4 (16 bytes a row), t, z, y, e, g are 8 x 3 (12 bytes a row), w and d 4 x 3 (48 bytes).
- */
+ * x is 8 x 4 (16 bytes a row), t, z, y, e, g are 8 x 3 (12 bytes a row), w and d 4 x 3 (48
+ * bytes). */
 #ifndef SUPPORT_PLAN_WORLD_H
 #define SUPPORT_PLAN_WORLD_H
 

@@ -311,8 +311,8 @@ static snug_status check_kernel(checker *c, const sn_step *s) {
     return SNUG_OK;
 }
 
-/* Outputs overwrite inputs as the table allows; those that update, always; nothing else overlaps.
- */
+/* Outputs overwrite inputs as the table allows; those that update, always; nothing else
+ * overlaps. */
 static snug_status check_overlaps(checker *c, const sn_step *s) {
     const sn_node_info *n = s->kind == SN_STEP_RUN ? sn_graph_node_at(c->g, s->node) : NULL;
     for (int k = s->n_in; k <= s->n_in + s->n_out; k++)
@@ -484,8 +484,8 @@ static snug_status check_head(checker *c, uint32_t n_devices) {
     return SNUG_OK;
 }
 
-/* Homes with their first versions, one behind the other; those in the file behind those in memory.
- */
+/* Homes with their first versions, one behind the other; those in the file behind those in
+ * memory. */
 static snug_status set_up_homes(checker *c, bool file) {
     span_map *map = &c->map[SN_MEM_STATE];
     size_t *state = &c->size[SN_MEM_STATE];

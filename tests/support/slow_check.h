@@ -1,8 +1,7 @@
 /* slow_check.h: the plan checker that replays every iteration, to judge the library's by.
  *
  *     if (sn_slow_check(plan, devices, 1, &err) != SNUG_OK)
- *         expect_status(sn_plan_check(plan, devices, 1, &err), SNUG_E_INVALID, &err);
- */
+ *         expect_status(sn_plan_check(plan, devices, 1, &err), SNUG_E_INVALID, &err); */
 #ifndef SN_TESTS_SLOW_CHECK_H
 #define SN_TESTS_SLOW_CHECK_H
 

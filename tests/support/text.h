@@ -4,8 +4,7 @@
  *     const snug_writer w = sn_test_text_writer(&t);
  *     expect_ok(sn_graph_print(g, &w, &err), &err);
  *     expect_text(t.data, "matmul");
- *     sn_test_text_clear(&t);
- */
+ *     sn_test_text_clear(&t); */
 #ifndef SN_TESTS_TEXT_H
 #define SN_TESTS_TEXT_H
 

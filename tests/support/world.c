@@ -204,14 +204,27 @@ float world_scalar(const world *w, const char *output) {
     return value;
 }
 
+static size_t home_bytes(const sn_state *state, uint32_t i) {
+    size_t n;
+    snug_error err;
+    assert_int_equal(snug_type_bytes(&sn_state_home(state, i)->type, &n, &err), SNUG_OK);
+    return n;
+}
+
+size_t world_state_bytes(const sn_state *state) {
+    size_t sum = 0;
+    for (uint32_t i = 0; i < sn_state_count(state); i++)
+        sum += home_bytes(state, i);
+    return sum;
+}
+
 unsigned char *world_variables(const world *w, sn_state *state, size_t *bytes) {
-    unsigned char *copy = malloc(sn_state_bytes(state) + 1);
+    unsigned char *copy = malloc(world_state_bytes(state) + 1);
     size_t at = 0;
     assert_non_null(copy);
     for (uint32_t i = 0; i < sn_state_count(state); i++) {
-        size_t n;
+        const size_t n = home_bytes(state, i);
         snug_error err;
-        assert_int_equal(snug_type_bytes(&sn_state_home(state, i)->type, &n, &err), SNUG_OK);
         assert_int_equal(sn_state_read(state, i, 0, n, copy + at, &err), SNUG_OK);
         at += n;
     }

@@ -6,8 +6,7 @@
  *     world_regression(&w, 8);                // or build w.graph yourself
  *     world_plan(&w);  world_prepare(&w, NULL);
  *     world_run(&w);
- *     world_close(&w);                        // asserts that every byte came back
- */
+ *     world_close(&w);                        // asserts that every byte came back */
 #ifndef SN_TESTS_WORLD_H
 #define SN_TESTS_WORLD_H
 
@@ -72,6 +71,8 @@ float world_scalar(const world *w, const char *output);
 /* Plans the fused graph, runs it `steps` times, and fails unless its output "loss" falls below
  * `part` of what it was. */
 void world_falls(world *w, int steps, float part);
+/* Of all homes, allocated or not. */
+size_t world_state_bytes(const sn_state *state);
 /* A copy of all variables' bytes, one behind the other; the caller frees it. */
 unsigned char *world_variables(const world *w, sn_state *state, size_t *bytes);
 

@@ -47,7 +47,6 @@ def _xw_plus_b(x, weights, biases, name=None):
 
 _SPECIAL = {"nn.xw_plus_b": _xw_plus_b, "nn.dropout": _dropout, "nn.softmax_cross_entropy_with_logits": _cross_entropy,
             "nn.softmax_cross_entropy_with_logits_v2": _cross_entropy}
-_AS_IS = {"cond", "group", "no_op", "gradients", "Variable", "device", "name_scope", "executing_eagerly", "init_scope"}
 _RENAMED = {"py_func": "numpy_function", "random_normal": "random.normal", "random_uniform": "random.uniform",
             "truncated_normal": "random.truncated_normal", "random_shuffle": "random.shuffle", "multinomial": "random.categorical",
             "log": "math.log", "floordiv": "math.floordiv", "mod": "math.floormod", "rsqrt": "math.rsqrt", "ceil": "math.ceil",

@@ -32,7 +32,7 @@ static head head_of(const sn_call *c, bool gradient) {
     o.lse = sn_reals_of(gradient ? &c->in[4] : &c->out[1]);
     if (gradient)
         o.dy = sn_reals_of(&c->in[5]);
-    o.bias = (sn_reals){(void *)o.a.bias, o.q.wide};
+    o.bias = (sn_reals){(void *)o.a.bias, o.q.wide, o.q.half};
     return o;
 }
 
@@ -222,6 +222,6 @@ static snug_status describe(const sn_opdesc *d, int n_threads, sn_variant *out, 
 }
 
 SN_CPU_FAMILY(attention, .reference = reference_attention, .run = run_attention,
-              .describe = describe)
+              .takes_stored = SN_HALF_DTYPES, .describe = describe)
 SN_CPU_FAMILY(attention_grad, .reference = reference_attention_grad, .run = run_attention_grad,
-              .describe = describe)
+              .takes_stored = SN_HALF_DTYPES, .describe = describe)

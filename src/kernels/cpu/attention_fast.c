@@ -16,8 +16,8 @@
 #include <string.h>
 
 enum { ROWS = 96, KEYS = 128, DEPTH = 256, LANES = 16 };
-/* Blocks of queries and keys. Where later keys are not seen, smaller ones leave more of them out.
- */
+/* Blocks of queries and keys. Where later keys are not seen, smaller ones leave more of them
+ * out. */
 static int64_t rows_of(const sn_attention *a) {
     return a->causal ? 2 * ROWS / 3 : ROWS;
 }

@@ -4,7 +4,7 @@
  * for the three forms an f32 row can take: both dense, or one of them constant along the row. The
  * reference finds every element by its index alone. Arithmetic in double, rounded once to f32, has
  * the bits of f32 arithmetic, so both agree. */
-#include "kernels/cpu/loops.h"
+#include "kernels/cpu/lines.h"
 
 #include <math.h>
 
@@ -153,8 +153,8 @@ COMPARE_MAP(COMPARE_ROWS)
 EQUAL_MAP(COMPARE_ROWS)
 BOOL_MAP(BOOL_ROWS)
 
-/* Plain rows by the dtype of input 0, and the fast f32 row (NULL: the plain one is all there is).
- */
+/* Plain rows by the dtype of input 0, and the fast f32 row (NULL: the plain one is all there
+ * is). */
 static const struct {
     sn_row fast_f32;
     sn_row plain[SNUG_N_DTYPES];
@@ -220,8 +220,8 @@ static void each_element(const sn_call *c, sn_row row) {
     sn_walk_elements(&w, c, row);
 }
 
-/* The operand (1 or 2) that is one short row, the same for all rows of the other; 0: there is none.
- */
+/* The operand (1 or 2) that is one short row, the same for all rows of the other; 0: there is
+ * none. */
 static int short_row(const sn_walk *w) {
     if (w->rank != 2 || w->n != 3 || w->dims[1] < 1 || w->dims[1] > SHORT)
         return 0;
@@ -281,18 +281,34 @@ static void merged_rows(const sn_call *c, sn_row row, bool fast_f32) {
 
 static snug_status reference(const sn_call *c, snug_error *err) {
     const snug_dtype dtype = c->in[0].type.dtype;
-    if (!rows[c->op].plain[dtype])
+    const bool halves = sn_dtype_is_half(dtype);
+    const sn_row row = rows[c->op].plain[halves ? SNUG_F32 : dtype];
+    if (!row)
         return sn_no_kernel(dtype, err);
-    each_element(c, rows[c->op].plain[dtype]);
+    if (!halves) {
+        each_element(c, row);
+    } else {
+        const sn_walk w = walk_of(c);
+        sn_line_elements(&w, c, row, SNUG_F32);
+    }
     return SNUG_OK;
 }
 
 static snug_status run(const sn_call *c, snug_error *err) {
     const snug_dtype dtype = c->in[0].type.dtype;
-    const sn_row fast = dtype == SNUG_F32 ? rows[c->op].fast_f32 : NULL;
-    if (!rows[c->op].plain[dtype])
+    const bool halves = sn_dtype_is_half(dtype);
+    const snug_dtype as = halves ? SNUG_F32 : dtype;
+    const sn_row fast = as == SNUG_F32 ? rows[c->op].fast_f32 : NULL;
+    const sn_row row = fast ? fast : rows[c->op].plain[as];
+    if (!row)
         return sn_no_kernel(dtype, err);
-    merged_rows(c, fast ? fast : rows[c->op].plain[dtype], fast != NULL);
+    if (!halves) {
+        merged_rows(c, row, fast != NULL);
+    } else {
+        sn_walk w = walk_of(c);
+        sn_walk_merge(&w);
+        sn_line_walk(&w, c, row, SNUG_F32);
+    }
     return SNUG_OK;
 }
 
@@ -312,12 +328,15 @@ static snug_status run_select(const sn_call *c, snug_error *err) {
     return SNUG_OK;
 }
 
-#define FAMILY(name, ...) SN_CPU_FAMILY(name, .reference = reference, .run = run)
+#define FAMILY(name, ...)                                                                          \
+    SN_CPU_FAMILY(name, .reference = reference, .run = run, .takes_stored = SN_HALF_DTYPES)
 NUMBER_MAP(FAMILY)
 FLOAT_MAP(FAMILY)
 STEP_MAP(FAMILY)
 ANGLE_MAP(FAMILY)
 COMPARE_MAP(FAMILY)
 EQUAL_MAP(FAMILY)
-BOOL_MAP(FAMILY)
-SN_CPU_FAMILY(select, .reference = reference_select, .run = run_select)
+#define BOOL_FAMILY(name, ...) SN_CPU_FAMILY(name, .reference = reference, .run = run)
+BOOL_MAP(BOOL_FAMILY)
+SN_CPU_FAMILY(select, .reference = reference_select, .run = run_select,
+              .takes_stored = SN_STORED_DTYPES)

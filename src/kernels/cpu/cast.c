@@ -125,4 +125,4 @@ static snug_status run_cast(const sn_call *c, snug_error *err) {
     return SNUG_OK;
 }
 
-SN_CPU_FAMILY(cast, .reference = run_cast, .run = run_cast)
+SN_CPU_FAMILY(cast, .reference = run_cast, .run = run_cast, .takes_stored = SN_STORED_DTYPES)

@@ -296,8 +296,8 @@ static snug_status prepare(snug_engine *e, const sn_opdesc *d, sn_onednn_kind ki
         return prepare(e, d, kind, n_threads, prepared, err);                                      \
     }                                                                                              \
     SN_CPU_FAMILY(name, .reference = reference_##name, .run = run_##name,                          \
-                  .describe = describe_##name, .prepare = prepare_##name,                          \
-                  .release = sn_onednn_release)
+                  .takes_stored = SN_HALF_DTYPES, .describe = describe_##name,                     \
+                  .prepare = prepare_##name, .release = sn_onednn_release)
 FAMILY(conv2d, SN_ONEDNN_FORWARD)
 FAMILY(conv2d_dx, SN_ONEDNN_DX)
 FAMILY(conv2d_dw, SN_ONEDNN_DW)

@@ -331,8 +331,8 @@ static void pixel_piece(const sn_product *p, sn_product_block *b, int64_t i, sn_
     g->b_step = 0;
 }
 
-/* Whether packing would cost more than it saves: each weight meets few pixels. It changes no bits.
- */
+/* Whether packing would cost more than it saves: each weight meets few pixels. It changes no
+ * bits. */
 static bool weights_are_plain(const sn_conv *v) {
     return v->N * v->oh * v->ow <= FEW_PIXELS && v->O >= SN_GEMM_VL;
 }

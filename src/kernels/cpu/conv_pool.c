@@ -303,7 +303,7 @@ static snug_status describe(const sn_opdesc *d, row r, int n_threads, sn_variant
         return describe(d, (row){__VA_ARGS__}, n_threads, out, err);                               \
     }                                                                                              \
     SN_CPU_FAMILY(name, .reference = reference_##name, .run = run_##name,                          \
-                  .describe = describe_##name)
+                  .takes_stored = SN_HALF_DTYPES, .describe = describe_##name)
 FAMILY(conv2d_pool, forward_of, SN_ONEDNN_FORWARD)
 FAMILY(conv2d_pool_dx, dx_of, SN_ONEDNN_DX)
 FAMILY(conv2d_pool_dw, dw_of, SN_ONEDNN_DW)

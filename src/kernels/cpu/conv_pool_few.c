@@ -32,8 +32,8 @@ enum { WIDE = 2 * STRIP + 2, LINE = (WIDE * MAX_C / LANES + 3) * LANES };
 enum { ROWS = 4, POINTS = 16 };
 
 /* The vectors are computed here. Otherwise the compiler moves each tile's sums to where they
- * are pooled, one tile after the other, loads every weight four times, and runs out of registers.
- */
+ * are pooled, one tile after the other, loads every weight four times, and runs out of
+ * registers. */
 #define HERE2(u, v) __asm__ volatile("" : "+v"(u), "+v"(v))
 #define HERE1(u)    __asm__ volatile("" : "+v"(u))
 

@@ -25,9 +25,18 @@
 
 #include "op/kernel_call.h"
 
+/* Dtypes that values are kept in and not computed with, as bits. */
+#define SN_STORED_DTYPES                                                                           \
+    (1u << SNUG_F16 | 1u << SNUG_BF16 | 1u << SNUG_I16 | 1u << SNUG_U16 | 1u << SNUG_U32)
+
+#define SN_HALF_DTYPES (1u << SNUG_F16 | 1u << SNUG_BF16)
+
 typedef struct {
     sn_kernel reference;
     sn_kernel run;
+    /* Which of SN_STORED_DTYPES its operands may have; of all others it takes what the shape rules
+     * of its rows admit. */
+    uint32_t takes_stored;
     /* NULL: no workspace, no code, flops and bytes from types. Fills what differs from the default.
      * The workspace is run's: reference kernels need none. */
     snug_status (*describe)(const sn_opdesc *d, int n_threads, sn_variant *out, snug_error *err);
@@ -47,8 +56,8 @@ typedef struct {
 /* The family of each operator for the running machine. */
 const sn_cpu_family *sn_cpu_family_of(sn_op op);
 const char *sn_cpu_isa(void); /* "avx512", "avx2" or "base" */
-/* The same for a named instruction set; NULL when it is not built or this machine lacks it (tests).
- */
+/* The same for a named instruction set; NULL when it is not built or this machine lacks it
+ * (tests). */
 const sn_cpu_family *sn_cpu_family_for(const char *isa, sn_op op);
 
 /* The description the planner reads. `reference_only`: every variant is the reference kernel (impl

@@ -148,27 +148,11 @@ void sn_cpu_settle_code(void) {
     sn_code_settle(unused, n_unused);
 }
 
-/* Dtypes that are stored, not computed with. */
-static bool is_stored(snug_dtype t) {
-    return t == SNUG_F16 || t == SNUG_BF16 || t == SNUG_I16 || t == SNUG_U16 || t == SNUG_U32;
-}
-
-/* Rows that take these: casts, one number, and those that only move bytes. */
-static bool takes_stored(sn_op op) {
-    static const bool rows[SN_N_OPS] = {
-        [SN_OP_cast] = true,    [SN_OP_identity] = true,     [SN_OP_stop_gradient] = true,
-        [SN_OP_reshape] = true, [SN_OP_broadcast_to] = true, [SN_OP_transpose] = true,
-        [SN_OP_concat] = true,  [SN_OP_slice] = true,        [SN_OP_fill] = true,
-        [SN_OP_assign] = true,
-    };
-    return rows[op];
-}
-
-/* Operands of these have few kernels; everything else the shape rules admit has. */
-static snug_status check_dtypes(const sn_opdesc *d, snug_error *err) {
+static snug_status check_dtypes(const sn_cpu_family *f, const sn_opdesc *d, snug_error *err) {
+    const uint32_t refused = SN_STORED_DTYPES & ~f->takes_stored;
     for (int i = 0; i < d->n_in + d->n_out; i++) {
         const snug_dtype t = i < d->n_in ? d->in[i].dtype : d->out[i - d->n_in].dtype;
-        if (is_stored(t) && !takes_stored(d->op))
+        if (refused >> t & 1)
             return sn_fail(err, SNUG_E_UNSUPPORTED,
                            "no CPU kernel for %s operands; cast to %s before it",
                            snug_dtype_name(t), sn_dtype_is_float(t) ? "f32" : "i32");
@@ -184,7 +168,7 @@ static snug_status describe(const sn_device *device, const sn_opdesc *d, sn_vari
     sn_variant v = {.flops = sn_op_flops(d)};
     sn_cpu_speed(d, &v);
     snprintf(v.impl, sizeof v.impl, "own:%s", build->isa);
-    SNUG_TRY(check_dtypes(d, err));
+    SNUG_TRY(check_dtypes(family, d, err));
     if (family->describe)
         SNUG_TRY(family->describe(d, device->n_threads, &v, err));
     if (cpu->reference_only) {

@@ -8,7 +8,7 @@
  *              and f64 */
 #include "base/rng.h"
 #include "kernels/cpu/isa.h"
-#include "kernels/cpu/loops.h"
+#include "kernels/cpu/lines.h"
 #include "kernels/cpu/place.h"
 #include "tensor/feed.h"
 
@@ -88,16 +88,43 @@ static snug_status run_random(const sn_call *c, snug_error *err) {
 DROPOUT_SPAN(dropout_f32, float)
 DROPOUT_SPAN(dropout_f64, double)
 
-static const sn_map dropouts = {.fast_f32 = dropout_f32,
-                                .plain = {[SNUG_F32] = dropout_f32, [SNUG_F64] = dropout_f64}};
+/* Halves go through a line of f32 here, where the position of its first element is known. */
+static void dropout_half_part(const sn_call *c, int64_t first, uint64_t position, int64_t n) {
+    float line[CHUNK];
+    const snug_dtype half = c->out[0].type.dtype;
+    const snug_view view = {.data = line, .bytes = sizeof line, .type = c->out[0].type};
+    sn_call lined = *c;
+    lined.in = lined.out = &view;
+    sn_halves_to_f32(half, (const uint16_t *)c->in[0].data + first, n, line);
+    dropout_f32_part(&lined, 0, position, n);
+    sn_halves_of_f32(half, line, n, (uint16_t *)c->out[0].data + first);
+}
+
+static void dropout_half(const sn_call *c, int64_t first, int64_t n) {
+    by_position(c, first, n, dropout_half_part);
+}
+
+static const sn_span dropouts[SNUG_N_DTYPES] = {[SNUG_F32] = dropout_f32,
+                                                [SNUG_F64] = dropout_f64,
+                                                [SNUG_F16] = dropout_half,
+                                                [SNUG_BF16] = dropout_half};
 
 static snug_status reference_dropout(const sn_call *c, snug_error *err) {
-    return sn_map_reference(c, &dropouts, err);
+    const sn_span span = dropouts[c->out[0].type.dtype];
+    if (!span)
+        return sn_no_kernel(c->out[0].type.dtype, err);
+    span(c, 0, sn_type_count(&c->out[0].type));
+    return SNUG_OK;
 }
 
 static snug_status run_dropout(const sn_call *c, snug_error *err) {
-    return sn_map_run(c, &dropouts, err);
+    const sn_span span = dropouts[c->out[0].type.dtype];
+    if (!span)
+        return sn_no_kernel(c->out[0].type.dtype, err);
+    sn_spans(c, sn_type_count(&c->out[0].type), span);
+    return SNUG_OK;
 }
 
 SN_CPU_FAMILY(random, .reference = reference_random, .run = run_random, .check = check_random)
-SN_CPU_FAMILY(dropout, .reference = reference_dropout, .run = run_dropout)
+SN_CPU_FAMILY(dropout, .reference = reference_dropout, .run = run_dropout,
+              .takes_stored = SN_HALF_DTYPES)

@@ -4,7 +4,7 @@
 #include "kernels/cpu/isa.h"
 
 #define SNUG_OP(name, in, attrs, shape, grad, reads, inplace, axes, effect, acc, build, fuses,     \
-                flops, speed, cpu, cuda, cases)                                                    \
+                flops, speed, cpu, cuda, chain, cases)                                             \
     extern const sn_cpu_family SN_CPU(cpu);
 #include "op/ops.def"
 #undef SNUG_OP
@@ -13,7 +13,7 @@ extern const sn_cpu_family *const SN_CPU(families)[SN_N_OPS];
 
 const sn_cpu_family *const SN_CPU(families)[SN_N_OPS] = {
 #define SNUG_OP(name, in, attrs, shape, grad, reads, inplace, axes, effect, acc, build, fuses,     \
-                flops, speed, cpu, cuda, cases)                                                    \
+                flops, speed, cpu, cuda, chain, cases)                                             \
     &SN_CPU(cpu),
 #include "op/ops.def"
 #undef SNUG_OP

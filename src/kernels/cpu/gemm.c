@@ -289,8 +289,7 @@ static bool is_run(const int64_t *row, int64_t n) {
 }
 
 /* Columns of B are contiguous along these k <= VL rows: n <= VL columns are read as rows and
- * turned.
- */
+ * turned. */
 static inline __attribute__((always_inline)) void
 turn_part(const float *b, int64_t col, int64_t k, int64_t n, float *packed, int64_t stride) {
     sn_vec square[SN_GEMM_VL] = {0};

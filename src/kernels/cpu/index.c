@@ -197,7 +197,8 @@ static snug_status run_one_hot(const sn_call *c, snug_error *err) {
     return SNUG_OK;
 }
 
-SN_CPU_FAMILY(gather, .reference = run_gather, .run = run_gather, .check_data = check_gather)
+SN_CPU_FAMILY(gather, .reference = run_gather, .run = run_gather, .takes_stored = SN_STORED_DTYPES,
+              .check_data = check_gather)
 SN_CPU_FAMILY(scatter_add, .reference = reference_scatter_add, .run = run_scatter_add,
               .check_data = check_scatter_add)
 SN_CPU_FAMILY(one_hot, .reference = run_one_hot, .run = run_one_hot)

@@ -196,7 +196,7 @@ static snug_status run_band(const sn_call *c, snug_error *err) {
 }
 
 SN_CPU_FAMILY(gather_nd, .reference = run_gather_nd, .run = run_gather_nd,
-              .check_data = check_gather_nd)
+              .takes_stored = SN_STORED_DTYPES, .check_data = check_gather_nd)
 SN_CPU_FAMILY(scatter_nd, .reference = run_scatter_nd, .run = run_scatter_nd,
               .check_data = check_scatter_nd)
 SN_CPU_FAMILY(band, .reference = run_band, .run = run_band)

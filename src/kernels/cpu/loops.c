@@ -1,5 +1,5 @@
-/* loops.c: walks over strided index spaces (loops.h). Where a row is cut depends on the dims alone.
- */
+/* loops.c: walks over strided index spaces (loops.h). Where a row is cut depends on the dims
+ * alone. */
 #include "kernels/cpu/loops.h"
 
 void sn_dense_strides(const snug_type *t, int64_t *stride) {

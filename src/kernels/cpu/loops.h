@@ -10,8 +10,7 @@
  *     sn_walk w = sn_walk_over(&c->out[0].type);      // operand 0: dense over these dims
  *     sn_walk_add_broadcast(&w, &c->in[0].type);      // operand 1: numpy's rule
  *     sn_walk_merge(&w);
- *     sn_walk_run(&w, c, add_row);                    // add_row(c, &w, element offsets, n)
- */
+ *     sn_walk_run(&w, c, add_row);                    // add_row(c, &w, element offsets, n) */
 #ifndef SN_KERNELS_CPU_LOOPS_H
 #define SN_KERNELS_CPU_LOOPS_H
 
@@ -67,30 +66,6 @@ static inline snug_status sn_no_kernel(snug_dtype dtype, snug_error *err) {
                    snug_dtype_name(dtype));
 }
 
-/* Kernels of one elementwise operator: plain loops by dtype, and the fast one. NULL: there is none.
- */
-typedef struct {
-    sn_span fast_f32;
-    sn_span plain[SNUG_N_DTYPES];
-} sn_map;
-
-static inline snug_status sn_map_reference(const sn_call *c, const sn_map *map, snug_error *err) {
-    const snug_dtype dtype = c->out[0].type.dtype;
-    if (!map->plain[dtype])
-        return sn_no_kernel(dtype, err);
-    map->plain[dtype](c, 0, sn_type_count(&c->out[0].type));
-    return SNUG_OK;
-}
-
-static inline snug_status sn_map_run(const sn_call *c, const sn_map *map, snug_error *err) {
-    const snug_dtype dtype = c->out[0].type.dtype;
-    const sn_span span = dtype == SNUG_F32 ? map->fast_f32 : map->plain[dtype];
-    if (!span)
-        return sn_no_kernel(dtype, err);
-    sn_spans(c, sn_type_count(&c->out[0].type), span);
-    return SNUG_OK;
-}
-
 /* Real parameter i of the call; 0 where the operator has none. */
 static inline double sn_real_param(const sn_call *c, int i) {
     return i < sn_ops[c->op].attrs->n_params ? c->param[i].real : 0;
@@ -119,8 +94,8 @@ sn_walk sn_walk_over(const snug_type *t);
 void sn_walk_add_broadcast(sn_walk *w, const snug_type *t);
 void sn_walk_merge(sn_walk *w);
 void sn_walk_run(const sn_walk *w, const sn_call *c, sn_row row);
-/* For references: one element at a time, each found by its own index; w is not merged. Steps are 0.
- */
+/* For references: one element at a time, each found by its own index; w is not merged. Steps
+ * are 0. */
 void sn_walk_elements(const sn_walk *w, const sn_call *c, sn_row row);
 
 static inline int64_t sn_walk_step(const sn_walk *w, int operand) {

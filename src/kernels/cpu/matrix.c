@@ -23,7 +23,7 @@ static snug_status check_accumulate(const sn_call *c, snug_error *err) {
 static void reference_entry(const sn_call *c, const sn_matmul_shape *s, int64_t entry) {
     const sn_reals a = sn_reals_of(&c->in[0]), b = sn_reals_of(&c->in[1]),
                    out = sn_reals_of(&c->out[0]);
-    const sn_reals bias = c->n_in > 2 ? sn_reals_of(&c->in[2]) : (sn_reals){NULL, false};
+    const sn_reals bias = c->n_in > 2 ? sn_reals_of(&c->in[2]) : (sn_reals){NULL, false, SNUG_F32};
     const int64_t a0 = sn_matmul_offset(&s->out, &s->a, entry),
                   b0 = sn_matmul_offset(&s->out, &s->b, entry);
     for (int64_t m = 0; m < s->M; m++)
@@ -286,4 +286,5 @@ static snug_status describe_matmul(const sn_opdesc *d, int n_threads, sn_variant
     return SNUG_OK;
 }
 
-SN_CPU_FAMILY(matmul, .reference = reference_matmul, .run = run_matmul, .describe = describe_matmul)
+SN_CPU_FAMILY(matmul, .reference = reference_matmul, .run = run_matmul,
+              .takes_stored = SN_HALF_DTYPES, .describe = describe_matmul)

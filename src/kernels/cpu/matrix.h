@@ -44,8 +44,8 @@ static inline sn_matmul_shape sn_matmul_shape_of(const sn_attrs_matmul *attrs, c
     };
 }
 
-/* First element of operand t's matrix for batch entry b of the output; extents of 1 are repeated.
- */
+/* First element of operand t's matrix for batch entry b of the output; extents of 1 are
+ * repeated. */
 static inline int64_t sn_matmul_offset(const snug_type *out, const snug_type *t, int64_t b) {
     int64_t offset = 0, stride = t->dims[t->rank - 1] * t->dims[t->rank - 2];
     for (int i = out->rank - 3, j = t->rank - 3; i >= 0 && j >= 0; i--, j--) {

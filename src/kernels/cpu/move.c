@@ -179,15 +179,8 @@ static snug_status run_assign(const sn_call *c, snug_error *err) {
 /* The element that holds `value`; integers saturate, NaN gives 0 there. */
 static snug_status element_of(const sn_call *c, double value, uint64_t *element, snug_error *err) {
     const snug_dtype dtype = c->out[0].type.dtype;
-    const double limit = dtype == SNUG_I64   ? 9223372036854774784.0
-                         : dtype == SNUG_I32 ? INT32_MAX
-                         : dtype == SNUG_U32 ? UINT32_MAX
-                         : dtype == SNUG_I16 ? INT16_MAX
-                         : dtype == SNUG_U16 ? UINT16_MAX
-                         : dtype == SNUG_U8  ? UINT8_MAX
-                                             : INT8_MAX;
-    const bool counts = dtype == SNUG_U8 || dtype == SNUG_U16 || dtype == SNUG_U32;
-    const double low = counts ? 0 : dtype == SNUG_I64 ? -0x1p63 : -limit - 1;
+    const double limit = sn_dtype_largest(dtype);
+    const double low = sn_dtype_counts(dtype) ? 0 : dtype == SNUG_I64 ? -0x1p63 : -limit - 1;
     const double in_range = value > limit ? limit : value < low ? low : value == value ? value : 0;
     const float single = (float)value;
     const SN_HALF half = (SN_HALF)value;
@@ -381,13 +374,18 @@ MOVES_OR_FAILS(slice)
 MOVES_OR_FAILS(slice_grad)
 MOVES_OR_FAILS(pad)
 
-SN_CPU_FAMILY(identity, .reference = run_identity, .run = run_identity)
-SN_CPU_FAMILY(assign, .reference = run_assign, .run = run_assign)
-SN_CPU_FAMILY(fill, .reference = reference_fill, .run = run_fill)
-SN_CPU_FAMILY(broadcast_to, .reference = reference_broadcast, .run = run_broadcast)
-SN_CPU_FAMILY(transpose, .reference = reference_transpose, .run = run_transpose)
-SN_CPU_FAMILY(concat, .reference = reference_concat, .run = run_concat)
-SN_CPU_FAMILY(slice, .reference = reference_slice, .run = run_slice, .check = check_slice)
+SN_CPU_FAMILY(identity, .reference = run_identity, .run = run_identity,
+              .takes_stored = SN_STORED_DTYPES)
+SN_CPU_FAMILY(assign, .reference = run_assign, .run = run_assign, .takes_stored = SN_STORED_DTYPES)
+SN_CPU_FAMILY(fill, .reference = reference_fill, .run = run_fill, .takes_stored = SN_STORED_DTYPES)
+SN_CPU_FAMILY(broadcast_to, .reference = reference_broadcast, .run = run_broadcast,
+              .takes_stored = SN_STORED_DTYPES)
+SN_CPU_FAMILY(transpose, .reference = reference_transpose, .run = run_transpose,
+              .takes_stored = SN_STORED_DTYPES)
+SN_CPU_FAMILY(concat, .reference = reference_concat, .run = run_concat,
+              .takes_stored = SN_STORED_DTYPES)
+SN_CPU_FAMILY(slice, .reference = reference_slice, .run = run_slice, .check = check_slice,
+              .takes_stored = SN_STORED_DTYPES)
 SN_CPU_FAMILY(slice_grad, .reference = reference_slice_grad, .run = run_slice_grad,
               .check = check_slice_grad)
 SN_CPU_FAMILY(pad, .reference = reference_pad, .run = run_pad)

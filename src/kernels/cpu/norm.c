@@ -216,14 +216,18 @@ static snug_status describe_normalise(const sn_opdesc *d, int n_threads, sn_vari
 }
 
 SN_CPU_FAMILY(moments, .reference = reference_moments, .run = run_moments,
-              .describe = describe_sums)
+              .takes_stored = SN_HALF_DTYPES, .describe = describe_sums)
 SN_CPU_FAMILY(normalise, .reference = reference_normalise, .run = run_normalise,
-              .describe = describe_normalise)
-SN_CPU_FAMILY(normalise_line, .reference = reference_normalise_line, .run = run_normalise_line)
+              .takes_stored = SN_HALF_DTYPES, .describe = describe_normalise)
+SN_CPU_FAMILY(normalise_line, .reference = reference_normalise_line, .run = run_normalise_line,
+              .takes_stored = SN_HALF_DTYPES)
 SN_CPU_FAMILY(normalise_sums, .reference = reference_normalise_sums, .run = run_normalise_sums,
-              .describe = describe_sums)
-SN_CPU_FAMILY(channel_affine, .reference = reference_channel_affine, .run = run_channel_affine)
-SN_CPU_FAMILY(layernorm, .reference = reference_layernorm, .run = run_layernorm)
-SN_CPU_FAMILY(layernorm_dx, .reference = reference_layernorm_dx, .run = run_layernorm_dx)
+              .takes_stored = SN_HALF_DTYPES, .describe = describe_sums)
+SN_CPU_FAMILY(channel_affine, .reference = reference_channel_affine, .run = run_channel_affine,
+              .takes_stored = SN_HALF_DTYPES)
+SN_CPU_FAMILY(layernorm, .reference = reference_layernorm, .run = run_layernorm,
+              .takes_stored = SN_HALF_DTYPES)
+SN_CPU_FAMILY(layernorm_dx, .reference = reference_layernorm_dx, .run = run_layernorm_dx,
+              .takes_stored = SN_HALF_DTYPES)
 SN_CPU_FAMILY(layernorm_sums, .reference = reference_layernorm_sums, .run = run_layernorm_sums,
-              .describe = describe_sums)
+              .takes_stored = SN_HALF_DTYPES, .describe = describe_sums)

@@ -5,8 +5,8 @@
  * 2. Implementations named "ref" are refused: the own kernels are faster.
  * 3. A run makes no request of ours; all memory it touches is operands and workspace:
  *        packed weights | scratch | bias gradient (dw)
- * 4. oneDNN takes its threads from OpenMP's setting, so that is set around each call and put back.
- */
+ * 4. oneDNN takes its threads from OpenMP's setting, so that is set around each call and put
+ * back. */
 #include "kernels/cpu/onednn.h"
 
 #include <omp.h>
@@ -135,8 +135,8 @@ static geometry geometry_of(const sn_conv *v) {
         g.stride[i] = v->stride[i];
         g.dilation[i] = v->dilation[i] - 1;
         g.before[i] = v->pad[2 * i];
-        /* what the windows reach, which is less than the padding when the last stride does not fit
-         */
+        /* what the windows reach, which is less than the padding when the last stride does not
+         * fit */
         g.after[i] =
             (out - 1) * v->stride[i] + (k - 1) * v->dilation[i] + 1 - extent - v->pad[2 * i];
     }

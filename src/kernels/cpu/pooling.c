@@ -182,10 +182,12 @@ static snug_status run_avgpool_grad(const sn_call *c, snug_error *err) {
 }
 
 SN_CPU_FAMILY(maxpool, .reference = reference_maxpool, .run = run_maxpool,
-              .describe = describe_maxpool)
+              .takes_stored = SN_HALF_DTYPES, .describe = describe_maxpool)
 SN_CPU_FAMILY(maxpool_grad, .reference = reference_maxpool_grad, .run = run_maxpool_grad,
-              .describe = describe_maxpool_code)
+              .takes_stored = SN_HALF_DTYPES, .describe = describe_maxpool_code)
 SN_CPU_FAMILY(maxpool_pick, .reference = reference_maxpool_pick, .run = reference_maxpool_pick,
-              .describe = describe_maxpool_code)
-SN_CPU_FAMILY(avgpool, .reference = reference_avgpool, .run = run_avgpool)
-SN_CPU_FAMILY(avgpool_grad, .reference = reference_avgpool_grad, .run = run_avgpool_grad)
+              .takes_stored = SN_HALF_DTYPES, .describe = describe_maxpool_code)
+SN_CPU_FAMILY(avgpool, .reference = reference_avgpool, .run = run_avgpool,
+              .takes_stored = SN_HALF_DTYPES)
+SN_CPU_FAMILY(avgpool_grad, .reference = reference_avgpool_grad, .run = run_avgpool_grad,
+              .takes_stored = SN_HALF_DTYPES)

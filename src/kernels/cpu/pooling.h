@@ -37,8 +37,8 @@ static inline sn_pool sn_pool_backward_of(const snug_type *big, const snug_type 
     return sn_pool_of(big, small, &head);
 }
 
-/* Places [from, to) of a window along one axis that lie inside x, and the first element they touch.
- */
+/* Places [from, to) of a window along one axis that lie inside x, and the first element they
+ * touch. */
 typedef struct {
     int64_t from, to, start;
 } sn_pool_span;

@@ -1,30 +1,41 @@
-/* real_elements.h: reading and writing f32 or f64 elements as double, for the reference kernels.
- * `wide` is the same for a whole loop, so the compiler takes the branch out of it. */
+/* real_elements.h: reading and writing real elements as double, for the reference kernels. Which type
+ * it is stays the same for a whole loop, so the compiler takes the branches out of it. */
 #ifndef SN_KERNELS_CPU_REAL_ELEMENTS_H
 #define SN_KERNELS_CPU_REAL_ELEMENTS_H
 
-#include "kernels/cpu/cpu.h"
+#include "kernels/cpu/lines.h"
+#include "tensor/feed.h"
 
 #include <math.h>
 
 typedef struct {
     void *data;
-    bool wide; /* f64 */
+    bool wide;       /* f64; else f32, unless */
+    snug_dtype half; /* it is one of these two; SNUG_F32: no */
 } sn_reals;
 
 static inline sn_reals sn_reals_of(const snug_view *v) {
-    return (sn_reals){v->data, v->type.dtype == SNUG_F64};
+    const snug_dtype d = v->type.dtype;
+    return (sn_reals){v->data, d == SNUG_F64, sn_dtype_is_half(d) ? d : SNUG_F32};
 }
 
 static inline double sn_real_at(sn_reals r, int64_t i) {
-    return r.wide ? ((const double *)r.data)[i] : (double)((const float *)r.data)[i];
+    float wide;
+    if (r.half == SNUG_F32)
+        return r.wide ? ((const double *)r.data)[i] : (double)((const float *)r.data)[i];
+    sn_halves_to_f32(r.half, (const uint16_t *)r.data + i, 1, &wide);
+    return (double)wide;
 }
 
 static inline void sn_real_put(sn_reals r, int64_t i, double v) {
-    if (r.wide)
+    if (r.wide) {
         ((double *)r.data)[i] = v;
-    else
+    } else if (r.half == SNUG_F32) {
         ((float *)r.data)[i] = (float)v;
+    } else { /* rounded once, so not by way of f32 */
+        const snug_status done = sn_convert(SNUG_F64, &v, r.half, (uint16_t *)r.data + i, 1, NULL);
+        (void)done;
+    }
 }
 
 /* Stores v, or adds it to what is there. */
@@ -49,9 +60,9 @@ static inline double sn_real_act(int64_t act, double v) {
     return v;
 }
 
-/* All operands f32: the fast kernels' condition. */
+/* No real operand but f32: the fast kernels' condition. */
 static inline bool sn_call_is_f32(const sn_call *c) {
-    return c->in[0].type.dtype == SNUG_F32;
+    return c->in[0].type.dtype == SNUG_F32 && !sn_call_has_halves(c);
 }
 
 /* Product of all dims but the last, and the last. */

@@ -400,7 +400,7 @@ static double efficiency(int64_t batch, int n_threads) {
         return SNUG_OK;                                                                            \
     }                                                                                              \
     SN_CPU_FAMILY(name, .reference = reference_##name, .run = run_##name,                          \
-                  .describe = describe_##name)
+                  .takes_stored = SN_HALF_DTYPES, .describe = describe_##name)
 RECURRENT(lstm, 4, false, false)
 RECURRENT(lstm_grad, 5, true, false)
 RECURRENT(gru, d->attrs.gru.reset_after ? 4 : 3, false, !d->attrs.gru.reset_after)

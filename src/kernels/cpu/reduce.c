@@ -515,8 +515,7 @@ static snug_status run_max(const sn_call *c, snug_error *err) {
     return SNUG_OK;
 }
 
-/* --- argmax and argmin ---------------------------------------------------------------------------
- */
+/* --- argmax and argmin ------------------------------------------------------------------------ */
 typedef struct {
     const sn_call *c;
     find_one find;

@@ -186,7 +186,8 @@ static snug_status reference_sigmoid_xent(const sn_call *c, snug_error *err) {
         fast(c);                                                                                   \
         return SNUG_OK;                                                                            \
     }                                                                                              \
-    SN_CPU_FAMILY(name, .reference = reference_##name, .run = run_##name)
+    SN_CPU_FAMILY(name, .reference = reference_##name, .run = run_##name,                          \
+                  .takes_stored = SN_HALF_DTYPES)
 RUN(softmax, SN_CPU(softmax_f32))
 RUN(softmax_grad, SN_CPU(softmax_grad_f32))
 RUN(log_softmax, SN_CPU(log_softmax_f32))
@@ -204,4 +205,4 @@ static snug_status run_sparse_xent(const sn_call *c, snug_error *err) {
 }
 
 SN_CPU_FAMILY(sparse_xent, .reference = reference_sparse_xent, .run = run_sparse_xent,
-              .check_data = check_labels)
+              .takes_stored = SN_HALF_DTYPES, .check_data = check_labels)

@@ -4,7 +4,7 @@
  * libm, which is the reference of f32 and the kernel of f64. p and q are the operator's real
  * parameters, rounded to the dtype. All may run in place, so loops carry `ivdep`: element i of the
  * output depends on element i of inputs alone. */
-#include "kernels/cpu/loops.h"
+#include "kernels/cpu/lines.h"
 #include "kernels/cpu/special.h"
 #include "kernels/cpu/vmath.h"
 
@@ -309,13 +309,20 @@ static const sn_span tests[SN_N_OPS][SNUG_N_DTYPES] = {
 
 static snug_status run_test(const sn_call *c, snug_error *err) {
     const snug_dtype dtype = c->in[0].type.dtype;
-    if (!tests[c->op][dtype])
+    const bool halves = sn_dtype_is_half(dtype);
+    const sn_span span = tests[c->op][halves ? SNUG_F32 : dtype];
+    const int64_t n = sn_type_count(&c->out[0].type);
+    if (!span)
         return sn_no_kernel(dtype, err);
-    sn_spans(c, sn_type_count(&c->out[0].type), tests[c->op][dtype]);
+    if (halves)
+        sn_line_spans(c, n, span, SNUG_F32);
+    else
+        sn_spans(c, n, span);
     return SNUG_OK;
 }
 
-#define TEST_FAMILY(name, expression) SN_CPU_FAMILY(name, .reference = run_test, .run = run_test)
+#define TEST_FAMILY(name, expression)                                                              \
+    SN_CPU_FAMILY(name, .reference = run_test, .run = run_test, .takes_stored = SN_HALF_DTYPES)
 TEST_MAP(TEST_FAMILY)
 
 /* --- families --------------------------------------------------------------------------------- */
@@ -348,7 +355,8 @@ static snug_status run(const sn_call *c, snug_error *err) {
     return sn_map_run(c, map_of(c), err);
 }
 
-#define FAMILY(name, ...) SN_CPU_FAMILY(name, .reference = reference, .run = run)
+#define FAMILY(name, ...)                                                                          \
+    SN_CPU_FAMILY(name, .reference = reference, .run = run, .takes_stored = SN_HALF_DTYPES)
 UNARY_MAP(FAMILY)
 WAVE_MAP(FAMILY)
 PAIR_MAP(FAMILY)

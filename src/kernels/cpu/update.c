@@ -13,7 +13,7 @@
  * Each is written once, for memory type M and the type C computed in: float twice is the fast
  * kernel, float and double its reference, double twice the kernel of f64. */
 #include "kernels/cpu/adam.h"
-#include "kernels/cpu/loops.h"
+#include "kernels/cpu/lines.h"
 
 #include <math.h>
 #include <string.h>
@@ -124,5 +124,6 @@ static snug_status run(const sn_call *c, snug_error *err) {
     return sn_map_run(c, map_of(c), err);
 }
 
-#define FAMILY(name, SPAN) SN_CPU_FAMILY(name, .reference = reference, .run = run)
+#define FAMILY(name, SPAN)                                                                         \
+    SN_CPU_FAMILY(name, .reference = reference, .run = run, .takes_stored = SN_HALF_DTYPES)
 UPDATE_MAP(FAMILY)

@@ -22,7 +22,7 @@
  * One more input behind g stands for g * g (adamax: for |g|) where rows of a table were squared
  * before they were added. Each is written once, for memory type M and the type C computed in: float
  * twice is the fast kernel, float and double its reference, double twice the kernel of f64. */
-#include "kernels/cpu/loops.h"
+#include "kernels/cpu/lines.h"
 
 #include <math.h>
 
@@ -248,5 +248,6 @@ static snug_status run(const sn_call *c, snug_error *err) {
     return sn_map_run(c, &maps[c->op], err);
 }
 
-#define FAMILY(name, SPAN) SN_CPU_FAMILY(name, .reference = reference, .run = run)
+#define FAMILY(name, SPAN)                                                                         \
+    SN_CPU_FAMILY(name, .reference = reference, .run = run, .takes_stored = SN_HALF_DTYPES)
 UPDATE_MAP(FAMILY)

@@ -12,8 +12,8 @@
  *     exp 1.5   expm1 1.5 and log1p 1.5 (any argument: 2)   log 1   tanh 1.5
  *     sigmoid 3   softplus 2.5   erf 2   sin and cos 1
  *
- * NaN gives NaN; infinities give the limits. Polynomials are minimax fits made for these intervals.
- */
+ * NaN gives NaN; infinities give the limits. Polynomials are minimax fits made for these
+ * intervals. */
 #ifndef SN_KERNELS_CPU_VMATH_H
 #define SN_KERNELS_CPU_VMATH_H
 

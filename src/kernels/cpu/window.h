@@ -84,8 +84,8 @@ static inline bool sn_window_inside(const sn_window *w) {
            (w->count - 1) * w->step + sn_window_high(w) < w->size;
 }
 
-/* A block of neighbouring targets: `high` rows of `wide` pixels; every pixel of an image is in one.
- */
+/* A block of neighbouring targets: `high` rows of `wide` pixels; every pixel of an image is in
+ * one. */
 typedef struct {
     int64_t high, wide, n_down, n_across;
 } sn_grid;

@@ -203,8 +203,8 @@ static __device__ __forceinline__ void mask_scores(float s[TILE / 8][4], int col
         }
 }
 
-/* What a row's sum so far is worth now that its maximum has grown; the weights replace the scores.
- */
+/* What a row's sum so far is worth now that its maximum has grown; the weights replace the
+ * scores. */
 static __device__ __forceinline__ void soften(float s[TILE / 8][4], int half, float *max,
                                               float *sum, float *factor) {
     float top = *max, more = 0;

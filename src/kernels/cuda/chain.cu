@@ -14,46 +14,57 @@
 enum { THREADS = 128 };
 
 /* --- steps ------------------------------------------------------------------------------------ */
-#define CODE_OF(name, ...) CODE_##name,
-typedef enum {
-    SN_LIGHT_UNARY(CODE_OF) SN_LIGHT_NUMBER(CODE_OF) SN_LIGHT_PAIR(CODE_OF) SN_LIGHT_BINARY(CODE_OF)
-        SN_LIGHT_RATIO(CODE_OF) CODE_cast,
-    CODE_normalise,
-    CODE_channel_affine,
-    N_CODES
-} chain_code;
-
+/* The function of a row is <name>_step, of three operands (parameters are operands, too) or five.
+ * Rows that say `step` in the table's column `chain` have one, and no others: the rows make the
+ * codes, the functions below are made by the codes' names. */
 /* clang-format off */
 #define UNARY_STEP(name, expression, ...)                                                          \
-    struct name##_step { SN_OF_X(expression) };
+    struct name##_step { enum { CODE = CODE_##name, OPERANDS = 3 }; SN_OF_X(expression) };
 #define PAIR_STEP(name, expression)                                                                \
-    struct name##_step { SN_OF_PAIR(expression) };
+    struct name##_step { enum { CODE = CODE_##name, OPERANDS = 3 }; SN_OF_PAIR(expression) };
 #define BINARY_STEP(name, expression, ...)                                                         \
     struct name##_step {                                                                           \
+        enum { CODE = CODE_##name, OPERANDS = 3 };                                                 \
         template <class T> static __device__ __forceinline__ T at(T x, T y, T) {                   \
             return expression;                                                                     \
         }                                                                                          \
     };
+#define CODE_step(name)  CODE_##name,
+#define CODE_alone(name)
+#define SNUG_OP(name, in, attrs, shape, grad, reads, inplace, axes, effect, acc, build, fuses,     \
+                flops, speed, cpu, cuda, chain, cases)                                             \
+    CODE_##chain(name)
+typedef enum {
+#include "op/ops.def"
+    N_CODES
+} chain_code;
+#undef SNUG_OP
 /* clang-format on */
 SN_LIGHT_UNARY(UNARY_STEP)
 SN_LIGHT_NUMBER(UNARY_STEP)
 SN_LIGHT_PAIR(PAIR_STEP)
 SN_LIGHT_BINARY(BINARY_STEP)
 SN_LIGHT_RATIO(BINARY_STEP)
+UNARY_STEP(cast, x) /* only the width changes */
+struct normalise_step : sn_normalised {
+    enum { CODE = CODE_normalise, OPERANDS = 5 };
+};
+struct channel_affine_step : sn_mixed {
+    enum { CODE = CODE_channel_affine, OPERANDS = 5 };
+};
 
 /* N_CODES: no step. */
 static chain_code code_of(sn_op op) {
-#define ROW(name, ...) {SN_OP_##name, CODE_##name},
-    static const struct {
-        sn_op op;
-        chain_code code;
-    } rows[] = {SN_LIGHT_UNARY(ROW) SN_LIGHT_NUMBER(ROW) SN_LIGHT_PAIR(ROW) SN_LIGHT_BINARY(ROW)
-                    SN_LIGHT_RATIO(ROW) ROW(cast) ROW(normalise) ROW(channel_affine)};
-#undef ROW
-    for (size_t k = 0; k < sizeof rows / sizeof rows[0]; k++)
-        if (rows[k].op == op)
-            return rows[k].code;
-    return N_CODES;
+#define OF_step(name)  CODE_##name
+#define OF_alone(name) N_CODES
+#define SNUG_OP(name, in, attrs, shape, grad, reads, inplace, axes, effect, acc, build, fuses,     \
+                flops, speed, cpu, cuda, chain, cases)                                             \
+    OF_##chain(name),
+    static const chain_code codes[SN_N_OPS] = {
+#include "op/ops.def"
+    };
+#undef SNUG_OP
+    return codes[op];
 }
 
 /* --- what a thread takes at once -------------------------------------------------------------- */
@@ -150,37 +161,33 @@ struct __align__(16) four {
     }
 };
 
-/* A cast of what is held: only its width changes. */
-static __device__ __forceinline__ one cast_to(const one &x, bool wide) {
-    return one::rounded(x.v, wide);
-}
-static __device__ __forceinline__ four cast_to(const four &x, bool) {
-    return x;
-}
-
 /* --- the kernel ------------------------------------------------------------------------------- */
 /* Places of this thread are THREADS apart. */
 #define FROM(k) mine[s.from[k] * THREADS]
+template <class F, class V>
+static __device__ __forceinline__ V value_of(const sn_chain_step &s, const V *mine) {
+    const bool wide = s.wide != 0;
+    if constexpr (F::OPERANDS == 5)
+        return V::template map<F>(FROM(0), FROM(1), FROM(2), FROM(3), FROM(4), wide);
+    else
+        return V::template map<F>(FROM(0), FROM(1), FROM(2), wide);
+}
+
 template <class V>
 static __device__ __forceinline__ V step_value(const sn_chain_step &s, const V *mine) {
-    const bool wide = s.wide != 0;
+#define CASE_step(name)                                                                            \
+    case name##_step::CODE:                                                                        \
+        return value_of<name##_step>(s, mine);
+#define CASE_alone(name)
+#define SNUG_OP(name, in, attrs, shape, grad, reads, inplace, axes, effect, acc, build, fuses,     \
+                flops, speed, cpu, cuda, chain, cases)                                             \
+    CASE_##chain(name)
     switch (s.code) {
-#define CASE(name, ...)                                                                            \
-    case CODE_##name:                                                                              \
-        return V::template map<name##_step>(FROM(0), FROM(1), FROM(2), wide);
-        SN_LIGHT_UNARY(CASE)
-        SN_LIGHT_NUMBER(CASE)
-        SN_LIGHT_PAIR(CASE)
-        SN_LIGHT_BINARY(CASE)
-        SN_LIGHT_RATIO(CASE)
-#undef CASE
-    case CODE_normalise:
-        return V::template map<sn_normalised>(FROM(0), FROM(1), FROM(2), FROM(3), FROM(4), wide);
-    case CODE_channel_affine:
-        return V::template map<sn_mixed>(FROM(0), FROM(1), FROM(2), FROM(3), FROM(4), wide);
-    default:
-        return cast_to(FROM(0), wide);
+#include "op/ops.def"
+    default: /* no other code is made */
+        return FROM(0);
     }
+#undef SNUG_OP
 }
 
 /* Loads of inputs go out together, four at a time. */

@@ -37,8 +37,7 @@ static inline int64_t sn_conv_sums(const sn_conv *v) {
     return sn_conv_weights(v) + (v->bias ? v->O : 0);
 }
 
-/* --- one convolution, by whichever kernel suits ------------------------------------------------
- */
+/* --- one convolution, by whichever kernel suits ----------------------------------------------- */
 typedef struct {
     char impl[40];
     size_t bytes; /* scratch */
@@ -64,8 +63,7 @@ size_t sn_conv_plain_dw_bytes(const sn_gpu *g, const sn_conv *v, snug_dtype dtyp
 void sn_conv_plain_dw(const sn_cuda_call *c, const sn_conv *v, const sn_cuda_conv *o,
                       void *scratch);
 
-/* --- one filter per channel (conv_depthwise.cu) ------------------------------------------------
- */
+/* --- one filter per channel (conv_depthwise.cu) ----------------------------------------------- */
 bool sn_depthwise_takes(const sn_conv *v, snug_dtype dtype);
 /* Addresses are multiples of 16 bytes. */
 void sn_conv_depthwise(const sn_cuda_call *c, const sn_conv *v, const sn_cuda_conv *o);
@@ -99,8 +97,7 @@ void sn_filter_reverse(const sn_cuda_call *c, const sn_turned *t, const float *w
 void sn_filter_return(const sn_cuda_call *c, const sn_turned *t, const float *from, bool add,
                       float *w);
 
-/* --- the weight gradient as products of a turned input (conv_turned.cu) ------------------------
- */
+/* --- the weight gradient as products of a turned input (conv_turned.cu) ----------------------- */
 bool sn_turned_dw_takes(const sn_gpu *g, const sn_conv *v);
 size_t sn_turned_dw_bytes(const sn_gpu *g, const sn_conv *v);
 typedef struct sn_turned_dw sn_turned_dw;
@@ -109,8 +106,7 @@ void sn_turned_dw_drop(sn_gpu *g, sn_turned_dw *plan);
 snug_status sn_turned_dw_run(const sn_cuda_call *c, const sn_turned_dw *plan, const sn_conv *v,
                              const sn_cuda_conv *o, void *scratch, snug_error *err);
 
-/* --- the weight gradient of few input channels as a product of patches (conv_patches.cu) -------
- */
+/* --- the weight gradient of few input channels as a product of patches (conv_patches.cu) ------ */
 bool sn_patches_dw_takes(const sn_gpu *g, const sn_conv *v);
 /* 0: the library has no such product. */
 size_t sn_patches_dw_bytes(const sn_gpu *g, const sn_conv *v);

@@ -55,8 +55,7 @@ typedef struct {
     uint8_t *code; /* forward: or NULL */
 } sn_cuda_conv_pool;
 
-/* --- plain: everything made again where it is needed, f32 and f64 ------------------------------
- */
+/* --- plain: everything made again where it is needed, f32 and f64 ----------------------------- */
 void sn_conv_pool_plain(const sn_cuda_call *c, const sn_conv_pool *q, const sn_cuda_conv_pool *o);
 void sn_conv_pool_plain_dx(const sn_cuda_call *c, const sn_conv_pool *q,
                            const sn_cuda_conv_pool *o);
@@ -64,16 +63,14 @@ size_t sn_conv_pool_plain_dw_bytes(const sn_gpu *g, const sn_conv_pool *q, snug_
 void sn_conv_pool_plain_dw(const sn_cuda_call *c, const sn_conv_pool *q, const sn_cuda_conv_pool *o,
                            void *scratch);
 
-/* --- few input channels on tensor cores, f32 by way of TF32 (conv_pool_mma.cu) -----------------
- */
+/* --- few input channels on tensor cores, f32 by way of TF32 (conv_pool_mma.cu) ---------------- */
 bool sn_conv_pool_mma_takes(const sn_gpu *g, const sn_conv_pool *q);
 void sn_conv_pool_mma(const sn_cuda_call *c, const sn_conv_pool *q, const sn_cuda_conv_pool *o);
 size_t sn_conv_pool_mma_dw_bytes(const sn_gpu *g, const sn_conv_pool *q);
 void sn_conv_pool_mma_dw(const sn_cuda_call *c, const sn_conv_pool *q, const sn_cuda_conv_pool *o,
                          void *scratch);
 
-/* --- through scratch: the convolution's result of some images ----------------------------------
- */
+/* --- through scratch: the convolution's result of some images --------------------------------- */
 /* y and codes of the images in `big` [N, oh, ow, O], without the convolution's bias if it has one:
  * bias and scale come here, as they keep no order of the numbers when a scale is negative. */
 void sn_pool_take(const sn_cuda_call *c, const sn_conv_pool *q, const float *big,

@@ -411,8 +411,7 @@ bool sn_driver_is_lost(void) {
     return code != cudaSuccess;
 }
 
-/* --- frames ------------------------------------------------------------------------------------
- */
+/* --- frames ----------------------------------------------------------------------------------- */
 
 typedef CUresult (*node_call)(CUgraphNode node, CUDA_KERNEL_NODE_PARAMS *out);
 typedef CUresult (*function_call)(int *value, CUfunction_attribute which, CUfunction f);

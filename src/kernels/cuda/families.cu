@@ -3,7 +3,7 @@
 #include "kernels/cuda/own.h"
 
 #define SNUG_OP(name, in, attrs, shape, grad, reads, inplace, axes, effect, acc, build, fuses,     \
-                flops, speed, cpu, cuda, cases)                                                    \
+                flops, speed, cpu, cuda, chain, cases)                                             \
     extern const sn_cuda_family sn_cuda_##cuda;
 #include "op/ops.def"
 #undef SNUG_OP
@@ -12,7 +12,7 @@ const sn_cuda_family sn_cuda_host = {NULL, NULL, NULL, NULL, NULL};
 
 static const sn_cuda_family *const families[SN_N_OPS] = {
 #define SNUG_OP(name, in, attrs, shape, grad, reads, inplace, axes, effect, acc, build, fuses,     \
-                flops, speed, cpu, cuda, cases)                                                    \
+                flops, speed, cpu, cuda, chain, cases)                                             \
     &sn_cuda_##cuda,
 #include "op/ops.def"
 #undef SNUG_OP

@@ -5,8 +5,7 @@
  *     sn_choice pick;
  *     SNUG_TRY(sn_blas_choose(gpu, &product, &pick, err));   // UNSUPPORTED: no library, no way
  *     SNUG_TRY(sn_blas_make(gpu, &product, pick.impl, &plan, err));
- *     SNUG_TRY(sn_blas_run(gpu, plan, &operands, stream, err));
- */
+ *     SNUG_TRY(sn_blas_run(gpu, plan, &operands, stream, err)); */
 #ifndef SN_KERNELS_CUDA_LIB_H
 #define SN_KERNELS_CUDA_LIB_H
 
@@ -23,8 +22,7 @@ void **sn_gpu_library_slot(const sn_gpu *g, sn_gpu_library which);
  * is lost. */
 snug_status sn_gpu_enter(const sn_gpu *g, snug_error *err);
 /* The largest stack frame of kernels that are enqueued to be looked at, not run; 0: none, or
- * unknown.
- */
+ * unknown. */
 typedef void (*sn_gpu_enqueue)(void *ctx, cudaStream_t s);
 size_t sn_gpu_frame(const sn_gpu *g, sn_gpu_enqueue enqueue, void *ctx);
 /* Whether the context has met an error it does not survive. */

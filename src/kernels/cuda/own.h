@@ -191,22 +191,6 @@ static __device__ __forceinline__ double sn_warp_sum(double v) {
     return v;
 }
 
-/* Of a block whose size is a multiple of 32; every thread gets it. Two calls need other scratch, or
- * a __syncthreads between them. */
-static __device__ __forceinline__ double sn_block_sum(double v, double *scratch) {
-    const int warp = (int)threadIdx.x / 32, n = (int)blockDim.x / 32;
-    v = sn_warp_sum(v);
-    if (n == 1)
-        return v;
-    if (threadIdx.x % 32 == 0)
-        scratch[warp] = v;
-    __syncthreads();
-    v = 0;
-    for (int i = 0; i < n; i++)
-        v += scratch[i];
-    return v;
-}
-
 /* --- indices -----------------------------------------------------------------------------------*/
 typedef struct {
     const void *data;

@@ -100,8 +100,8 @@ static __device__ __forceinline__ taps between(const axis &a, float low, float h
     const taps t = {first, end - first + 1};
     return t;
 }
-/* Where output o lies among the centres of the inputs; the same from the edge, as kernels have it.
- */
+/* Where output o lies among the centres of the inputs; the same from the edge, as kernels have
+ * it. */
 static __device__ __forceinline__ float centre_of(const axis &a, int64_t o) {
     return SUB(MUL(ADD((float)o, 0.5f), a.step), 0.5f);
 }

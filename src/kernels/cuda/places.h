@@ -1,5 +1,5 @@
-/* places.h: where an element of an image-shaped value stands: divisions by extents known at launch.
- */
+/* places.h: where an element of an image-shaped value stands: divisions by extents known at
+ * launch. */
 #ifndef SN_KERNELS_CUDA_PLACES_H
 #define SN_KERNELS_CUDA_PLACES_H
 

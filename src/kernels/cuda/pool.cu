@@ -12,8 +12,8 @@ template <class T, int N> struct __align__(sizeof(T) * N) pack_of {
     T v[N];
 };
 
-/* Pixels of `over` are counted through, with the packs of their channels; the others are looked up.
- */
+/* Pixels of `over` are counted through, with the packs of their channels; the others are looked
+ * up. */
 typedef struct {
     int64_t H, W, oh, ow, kernel[2], stride[2], pad[2], packs;
     sn_parts over;

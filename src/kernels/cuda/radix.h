@@ -3,8 +3,7 @@
  *
  *     sn_radix r = sn_radix_in(workspace, n);        // of sn_radix_bytes(n)
  *     fill(r.key[r.now], r.at[r.now]);               // a kernel of the caller
- *     sn_radix_sort(c, &r, bits);                    // sorted by the low `bits`: r.key[r.now]
- */
+ *     sn_radix_sort(c, &r, bits);                    // sorted by the low `bits`: r.key[r.now] */
 #ifndef SN_KERNELS_CUDA_RADIX_H
 #define SN_KERNELS_CUDA_RADIX_H
 

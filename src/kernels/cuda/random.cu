@@ -226,8 +226,7 @@ static snug_status describe_random(const sn_gpu *g, const sn_opdesc *d, sn_varia
 }
 SN_CUDA_FAMILY(random, run_random, describe_random)
 
-/* --- recipes: the same, from an element on that the device knows alone -------------------------
- */
+/* --- recipes: the same, from an element on that the device knows alone ------------------------ */
 /* Four that are stored at once. */
 template <class T> struct alignas(4 * sizeof(T)) quad { T v[4]; };
 

@@ -7,8 +7,8 @@
 
 #include "kernels/cuda/cuda.h"
 
-/* 2 / pi = 0.a2f9836e..., behind 64 zeros: word k has the bits of weights 2^(63 - 64k) and below.
- */
+/* 2 / pi = 0.a2f9836e..., behind 64 zeros: word k has the bits of weights 2^(63 - 64k) and
+ * below. */
 static __constant__ uint64_t sn_two_over_pi[22] = {
     0,
     0xa2f9836e4e441529ull,

@@ -1,4 +1,4 @@
-/* bound.c: how small the arena of a step can be, from the graph and the device alone: it knows no
+/* plan_bound.c: how small the arena of a step can be, from the graph and the device alone: it knows no
  * plan and nothing of the planner's.
  *
  *     whole       the largest operation: what it reads outside of homes, makes and works in
@@ -7,8 +7,9 @@
  *
  * The smaller of the two. An output that may lie in the bytes of an input does. A plan that goes
  * through the batch several times, for some of the sums each, can lie a little below. */
+#include "support/plan_bound.h"
+
 #include "base/size.h"
-#include "plan/plan.h"
 
 #include <string.h>
 
