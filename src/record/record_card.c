@@ -179,8 +179,8 @@ static snug_status leave(snug_recorder *r, sn_storage *s, snug_error *err) {
     return SNUG_OK;
 }
 
-/* A large one, where it takes the smaller part of what is left: larger ones may be read in parts.
- */
+/* A large one, where it takes the smaller part of what is left: larger ones may be read in
+ * parts. */
 static bool card_copy(snug_recorder *r, const snug_type *type, const void *data,
                       snug_tensor **out) {
     size_t bytes, left;
