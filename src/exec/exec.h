@@ -11,8 +11,8 @@
  *     snug_view loss;      sn_session_output(s, 0, &loss);
  *
  * Nothing is requested through src/memory in sn_session_run. A run that fails before its first
- * state write leaves all variables as they were; after it the model is torn (SNUG_E_TORN from then
- * on until sn_state_mend). */
+ * state write, or refuses its values, leaves all variables as they were; where it fails otherwise
+ * the model is torn (SNUG_E_TORN from then on until sn_state_mend). */
 #ifndef SN_EXEC_EXEC_H
 #define SN_EXEC_EXEC_H
 
