@@ -78,10 +78,11 @@ static size_t homes_to_come(const snug_model *m) {
 
 /* While weights are saved, or all variables in a checkpoint. */
 static size_t saved_bytes(const snug_model *m) {
+    const size_t n_weights = snug_model_n_weights(m);
     size_t saved = 0, checked = 0;
     for (size_t i = 0; i < m->network->n_vars; i++) {
         const size_t letters = strlen(m->network->vars[i].name);
-        saved += i < snug_model_n_weights(m) ? SAVED_BYTES + SAVED_LETTER * letters : 0;
+        saved += i < n_weights ? SAVED_BYTES + SAVED_LETTER * letters : 0;
         checked += CHECKED_BYTES + CHECKED_LETTER * letters;
     }
     return saved > checked ? saved : checked;
