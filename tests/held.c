@@ -1,11 +1,14 @@
 /* held.c: models trained from C, one or several on one engine, in turns; for tests/cli/test_held.py.
  *
- *     held BUDGET THREADS BATCH MODEL X Y [MODEL X Y ...]
+ *     held BUDGET THREADS BATCH[=PLAN] MODEL X Y [MODEL X Y ...]
  *
- * X and Y as `snug fit` takes them. One line of JSON: status, error, the largest predicted peak. The
+ * X and Y as `snug fit` takes them. With a PLAN the model trains by that one, in a process that is as
+ * large as a budget makes it (code and libraries are brought in), without validation: nothing is
+ * booked for what is to come, so that the smallest budget in which it runs can be found. One line of JSON: status, error, the largest predicted peak. The
  * exit code is 0 also where a budget is refused. */
 #include <snug/train.h>
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -31,13 +34,22 @@ static void close_job(job *j) {
     snug_feed_destroy(j->y);
 }
 
+/* All that is asked for comes in: the plan that it is asked for is refused. */
+static snug_status pin(snug_model *m, int64_t batch, const char *plan, snug_error *err) {
+    const snug_plan_request request = {.batch = batch, .train = 1, .quick = 1, .budget_bytes = 1};
+    snug_model_plan_info info;
+    const snug_status status = snug_model_plan(m, &request, &info, err);
+    return status == SNUG_OK ? snug_model_pin_plan(m, batch, plan, err) : status;
+}
+
 /* Each model in turn, so that all but the first find the arenas of others. */
-static snug_status train(job *jobs, int n, int64_t batch, size_t *predicted, snug_error *err) {
+static snug_status train(job *jobs, int n, int64_t batch, double validation, size_t *predicted,
+                         snug_error *err) {
     snug_status status = SNUG_OK;
     for (int round = 0; round < ROUNDS; round++)
         for (int i = 0; i < n && status == SNUG_OK; i++) {
             const snug_fit_options o = {
-                .x = jobs[i].x, .y = jobs[i].y, .batch = batch, .validation_split = 0.25};
+                .x = jobs[i].x, .y = jobs[i].y, .batch = batch, .validation_split = validation};
             snug_fit_result r = {.epochs = 0};
             status = snug_fit(jobs[i].model, &o, &r, err);
             *predicted = r.predicted_bytes > *predicted ? r.predicted_bytes : *predicted;
@@ -47,13 +59,20 @@ static snug_status train(job *jobs, int n, int64_t batch, size_t *predicted, snu
 
 static snug_status run(char **argv, int n, snug_engine *e, job *jobs, size_t *predicted,
                        snug_error *err) {
+    char *plan;
+    const int64_t batch = strtoll(argv[3], &plan, 10);
+    const bool is_whole = *plan == '=';
     size_t budget;
     snug_status status = snug_bytes_parse(argv[1], &budget, err);
-    if (status == SNUG_OK)
+    if (status == SNUG_OK && !is_whole)
         status = snug_budget(e, budget, err);
     for (int i = 0; i < n && status == SNUG_OK; i++)
         status = open_job(e, argv + 4 + 3 * i, &jobs[i], err);
-    return status == SNUG_OK ? train(jobs, n, strtoll(argv[3], NULL, 10), predicted, err) : status;
+    if (status == SNUG_OK && is_whole && plan[1])
+        status = pin(jobs[0].model, batch, plan + 1, err);
+    if (status == SNUG_OK && is_whole)
+        status = snug_budget(e, budget, err);
+    return status == SNUG_OK ? train(jobs, n, batch, is_whole ? 0 : 0.25, predicted, err) : status;
 }
 
 int main(int argc, char **argv) {
@@ -63,7 +82,7 @@ int main(int argc, char **argv) {
     snug_error err = {.code = SNUG_OK};
     size_t predicted = 0;
     if (n < 1 || n > MOST || (argc - 4) % 3 != 0) {
-        fprintf(stderr, "usage: held BUDGET THREADS BATCH MODEL X Y [MODEL X Y ...]\n");
+        fprintf(stderr, "usage: held BUDGET THREADS BATCH[=PLAN] MODEL X Y [MODEL X Y ...]\n");
         return 2;
     }
     const snug_engine_options o = {.n_threads = atoi(argv[2])};

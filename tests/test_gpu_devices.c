@@ -87,6 +87,31 @@ static void build_training(stage *g) {
     check(g, sn_graph_output(g->graph, "before", w[1], &g->err));
 }
 
+/* A kernel is written twice before what may refuse values that it makes, another one beside it, a
+ * third one behind it. */
+static void build_late_check(stage *g) {
+    sn_attrs a;
+    const sn_value x = input(g, "x", ROWS, 8), t = input(g, "t", ROWS, 3);
+    const sn_value one = variable(g, "one", 8, WIDE, 5), two = variable(g, "two", WIDE, 3, 6);
+    const sn_value aside = variable(g, "aside", 8, WIDE, 7);
+    sn_builder b = sn_builder_on(g->graph);
+    const sn_value h = sn_build_tanh(&b, sn_build_matmul(&b, x, one, SN_NO_VALUE));
+    const sn_value by = sn_build_matmul_t(&b, x, h, true, false);
+    const sn_value once = sn_build(&b, SN_OP_assign_add, NULL, (sn_value[]){one, by}, 2);
+    (void)sn_build(&b, SN_OP_assign, NULL, (sn_value[]){aside, by}, 2);
+    const sn_value twice = sn_build(&b, SN_OP_assign_add, NULL, (sn_value[]){once, by}, 2);
+    const sn_value u = sn_build_tanh(&b, sn_build_matmul(&b, x, twice, SN_NO_VALUE));
+    const sn_value y = sn_build_sub(&b, sn_build_matmul(&b, u, two, SN_NO_VALUE), t);
+    const sn_value z = sn_build(&b, SN_OP_check_finite, NULL, &y, 1);
+    sn_attrs_default(SN_OP_sgd, &a);
+    a.sgd.rate = sn_build_param(&b, "learning_rate", 0.05).i;
+    a.sgd.momentum = sn_build_param(&b, "", 0).i;
+    const sn_value in[2] = {two, sn_build_matmul_t(&b, u, z, true, false)};
+    (void)sn_build(&b, SN_OP_sgd, &a, in, 2);
+    check(g, sn_builder_done(&b, &g->err));
+    check(g, sn_graph_output(g->graph, "z", z, &g->err));
+}
+
 /* %0 x [4, 3]; n0 square -> %1; n1 tanh -> %2. */
 static void build_two_nodes(stage *g) {
     const sn_value x = input(g, "x", 4, 3);
@@ -384,6 +409,75 @@ static void test_a_refusal_on_another_device_leaves_the_variables(void **state) 
     close_stage(&g);
 }
 
+/* Copies of the plan out of homes on the same device. */
+static int count_saved(const sn_plan *p) {
+    int n = 0;
+    for (uint32_t i = 0; i < p->n_steps; i++)
+        n += p->steps[i].kind == SN_STEP_COPY && p->steps[i].in[0].memory == SN_MEM_STATE &&
+             p->memories[p->steps[i].out[0].memory].device == 0;
+    return n;
+}
+
+/* Refused at once, and after so many good runs as a captured run takes. */
+static void expect_taken_back(stage *g, const sn_plan_options *o) {
+    const sn_executor_options poisoned = {.poison = 0xff, .poison_set = true};
+    sn_plan *plan;
+    sn_executor *x;
+    sn_session *s;
+    check(g, sn_plan_build(g->engine, g->graph, o, &plan, &g->err));
+    assert_int_equal(count_saved(plan), 1); /* of the kernel that the check needs, once */
+    assert_true(o->slices == 0 || plan->slices > 1);
+    sn_state *homes = make_state(g, g->devices[0]);
+    check(g,
+          sn_executor_create(g->engine, homes, g->devices, g->n_devices, &poisoned, &x, &g->err));
+    check(g, sn_executor_add(x, plan, &s, &g->err));
+    check(g, sn_executor_prepare(x, &g->err));
+    for (uint32_t i = 0; i < 2; i++)
+        sn_session_bind_input(s, i, binding(g, i));
+    for (int k = 0; k < 2; k++) {
+        traces before, after;
+        keep_variables(g, homes, &before);
+        g->t[3][1] = NAN;
+        expect_status(sn_session_run(s, &g->err), SNUG_E_NUMERIC, &g->err);
+        assert_false(sn_state_torn(homes));
+        keep_variables(g, homes, &after);
+        assert_memory_equal(before.variables, after.variables, before.n);
+        free(before.variables);
+        free(after.variables);
+        g->t[3][1] = 1;
+        for (int step = 0; step < STEPS; step++)
+            check(g, sn_session_run(s, &g->err));
+    }
+    sn_executor_destroy(x);
+    sn_plan_destroy(plan);
+    sn_state_destroy(homes);
+}
+
+/* What refuses its values behind a write it needs leaves the variables as they were: on the
+ * processor and a GPU, whole and in slices, and where another device is the one that refuses. */
+static void test_a_write_behind_which_values_are_refused_is_taken_back(void **state) {
+    stage g;
+    uint16_t placed[256];
+    open_stage_of(&g, *state, 2, build_late_check);
+    for (uint32_t i = 0; i < sn_graph_n_nodes(g.graph); i++)
+        placed[i] = sn_ops[sn_graph_node_at(g.graph, (sn_node){i})->op].effect == SN_MAYFAIL;
+    const sn_device *const all[] = {&g.cpu.device, &g.cards[0]->device, &g.cards[1]->device};
+    for (int first = 0; first < 2; first++)
+        for (int other = 0; other < 3; other++) {
+            g.devices[0] = all[first];
+            g.devices[1] = all[other];
+            g.n_devices = first == other ? 1 : 2;
+            sn_plan_options o = {.devices = g.devices, .n_devices = g.n_devices};
+            if (first != other)
+                o.placed = placed;
+            expect_taken_back(&g, &o);
+            o.slices = 4;
+            if (first == other)
+                expect_taken_back(&g, &o);
+        }
+    close_stage(&g);
+}
+
 /* The driver fails at call n and from then on, as two cards work: the error is its own, and both give
  * everything back. */
 static void test_two_gpus_survive_a_driver_that_fails(void **state) {
@@ -538,6 +632,8 @@ int main(void) {
         late_gpu_test(test_a_copy_leaves_what_a_host_row_sends),
         gpu_test(test_a_device_may_have_nothing_to_do),
         gpu_test(test_a_refusal_on_another_device_leaves_the_variables),
+        gpu_test(test_a_write_behind_which_values_are_refused_is_taken_back),
+        late_gpu_test(test_a_write_behind_which_values_are_refused_is_taken_back),
         gpu_test(test_two_gpus_survive_a_driver_that_fails),
         late_gpu_test(test_another_device_waits_for_the_queue_of_what_it_copies),
         late_gpu_test(test_queues_go_through_a_block_together_beside_another_device),

@@ -589,6 +589,61 @@ static void test_an_opaque_output_has_the_size_its_kernel_says(void **state) {
     sn_graph_destroy(g);
 }
 
+/* --- writes that can be taken back ------------------------------------------------------------- */
+/* %1, version 0 of a variable of 16 bytes, is overwritten by x; then what it is now may be refused.
+ */
+#define LATE_CHECK(used, steps)                                                                    \
+    "snug plan 1\ndevice 0 align 64 name fake:0\n"                                                 \
+    "memory 0 device 0 bytes 16 used 16 bound 16 name state\n"                                     \
+    "memory 1 device 0 bytes 192 used " used " bound 0 name arena\n"                               \
+    "total flops 0 code 0 peak s0\n" steps "output 0 %3@1+128\nend plan\n"
+#define LATE_FEED     "s0 feed 0 -> %0@1+0 on 0.0 name x\n"
+#define LATE_COPY     "s1 copy %1@state -> %1@1+64 on 0.0\n"
+#define LATE_WRITE(s) "s" s " run n0 assign v0 (%1@state %0@1+0) -> (%2@state) on 0.0 impl fake\n"
+#define LATE_REFUSE(s, at)                                                                         \
+    "s" s " run n1 check_finite v0 (%2@state) -> (%3@1+" at ") on 0.0 impl fake\n"
+#define LATE_ADD(s, at) "s" s " run n2 square v0 (%0@1+0) -> (%4@1+" at ") on 0.0 impl fake\n"
+
+static void test_what_is_written_before_a_refusal_is_kept_until_then(void **state) {
+    static const struct {
+        const char *text;
+        bool good;
+    } rows[] = {
+        {LATE_CHECK("144", LATE_FEED LATE_COPY LATE_WRITE("2") LATE_REFUSE("3", "128")
+                               LATE_ADD("4", "64")),
+         true},
+        {LATE_CHECK("144", LATE_FEED LATE_WRITE("1") LATE_REFUSE("2", "128") LATE_ADD("3", "64")),
+         false},
+        {LATE_CHECK("144", LATE_FEED LATE_COPY LATE_WRITE("2") LATE_ADD("3", "64")
+                               LATE_REFUSE("4", "128")),
+         false},
+    };
+    const plan_world *w = *state;
+    const snug_type type = {.dtype = SNUG_F32, .rank = 1, .dims = {4}};
+    const sn_variable var = {.name = "v", .type = type};
+    sn_graph *g;
+    sn_value x, v;
+    snug_error err;
+    expect_ok(sn_graph_create(w->engine, &g, &err), &err);
+    expect_ok(sn_graph_input(g, "x", &type, &x, &err), &err);
+    expect_ok(sn_graph_variable(g, &var, &v, &err), &err);
+    sn_builder b = sn_builder_on(g);
+    const sn_value next = sn_build(&b, SN_OP_assign, NULL, (sn_value[]){v, x}, 2);
+    const sn_value checked = sn_build(&b, SN_OP_check_finite, NULL, &next, 1);
+    (void)sn_build_square(&b, x);
+    expect_ok(sn_builder_done(&b, &err), &err);
+    expect_ok(sn_graph_output(g, "c", checked, &err), &err);
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        sn_plan *p = NULL;
+        const snug_status st = sn_plan_parse(w->engine, g, rows[i].text, w->devices, 1, &p, &err);
+        expect_status(st, rows[i].good ? SNUG_OK : SNUG_E_INVALID, &err);
+        if (!rows[i].good)
+            expect_text(err.text, "may refuse its values, and not kept");
+        sn_plan_destroy(p);
+    }
+    sn_graph_destroy(g);
+}
+
 /* --- what checking takes ---------------------------------------------------------------------- */
 /* The most bytes that checking it has on an engine of its own. */
 static size_t checking_bytes(const sn_plan *p, const sn_device *const *devices,
@@ -642,6 +697,7 @@ int main(void) {
         cmocka_unit_test(test_steps_with_fields_out_of_range_are_refused),
         cmocka_unit_test(test_an_opaque_output_has_the_size_its_kernel_says),
         cmocka_unit_test(test_checking_takes_the_same_for_any_number_of_slices),
+        cmocka_unit_test(test_what_is_written_before_a_refusal_is_kept_until_then),
     };
     return cmocka_run_group_tests(tests, plan_world_open, plan_world_close);
 }

@@ -230,6 +230,7 @@ static void begin_plan(sn_planner *p, const fixture *f, const sn_graph *g) {
         .zone = zone, .graph = g, .n_devices = 1, .device_names = {"fake:0"}, .device_align = {64}};
     expect_ok(sn_plan_describe(p, &err), &err);
     expect_ok(sn_plan_readers(p, &err), &err);
+    expect_ok(sn_plan_undo(p, &err), &err);
 }
 
 /* The plan of the graph in a part of the bytes it takes as written; how many values are spilled,

@@ -301,6 +301,43 @@ static void test_the_floor_is_enough_for_a_remainder_and_validation(void **unuse
                        "labels:12@2@8");
 }
 
+/* A label that is no class, in the last slice of a step with normalised batches, leaves weights,
+ * slots and moving means as they were. */
+static void test_a_bad_label_in_the_last_slice_loses_nothing(void **unused) {
+    (void)unused;
+#ifdef __SANITIZE_ADDRESS__
+    skip();
+#endif
+    enum { BATCH = 1024 };
+    static int32_t labels[BATCH];
+    const snug_type type = {.dtype = SNUG_I32, .rank = 1, .dims = {BATCH}};
+    snug_engine *e = sn_test_engine(0);
+    snug_model *m = load(e, "golden/cnn_f32/model.json");
+    snug_feed *x = open_feed(e, "normal:1024x7x6x3@1"), *y;
+    snug_model_plan_info info;
+    snug_error err;
+    snug_plan_request request = {.batch = BATCH, .train = 1, .budget_bytes = 1};
+    expect_ok(snug_feed_from_memory(e, &type, labels, NULL, NULL, &y, &err), &err);
+    expect_ok(snug_model_plan(m, &request, &info, &err), &err);
+    request.budget_bytes = info.floor_bytes;
+    expect_ok(snug_model_plan(m, &request, &info, &err), &err);
+    assert_true(info.fits && info.slices > 1);
+    expect_ok(snug_budget(e, request.budget_bytes, &err), &err);
+    const snug_fit_options fit = {.x = x, .y = y, .batch = BATCH};
+    expect_ok(snug_fit(m, &fit, NULL, &err), &err);
+    const uint64_t before = state_hash(m);
+    labels[BATCH - 1] = 99;
+    expect_status(snug_fit(m, &fit, NULL, &err), SNUG_E_DATA, &err);
+    assert_true(state_hash(m) == before);
+    labels[BATCH - 1] = 1;
+    expect_ok(snug_fit(m, &fit, NULL, &err), &err);
+    assert_true(state_hash(m) != before);
+    snug_feed_destroy(x);
+    snug_feed_destroy(y);
+    snug_model_destroy(m);
+    sn_test_engine_end(e);
+}
+
 /* --- faults ----------------------------------------------------------------------------------- */
 /* Six callbacks at once. */
 typedef struct {
@@ -504,6 +541,7 @@ int main(void) {
         cmocka_unit_test(test_a_thousand_steps_request_nothing),
         cmocka_unit_test(test_nan_is_found_within_the_budget_of_the_step),
         cmocka_unit_test(test_the_floor_is_enough_for_a_remainder_and_validation),
+        cmocka_unit_test(test_a_bad_label_in_the_last_slice_loses_nothing),
         cmocka_unit_test(test_a_floor_runs_where_the_process_is_some_pages_larger),
         cmocka_unit_test(test_a_model_runs_on_whose_arena_another_one_took),
         cmocka_unit_test(test_training_in_company_survives_any_failed_request),

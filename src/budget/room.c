@@ -42,7 +42,7 @@ static snug_status try_free(snug_engine *e, const sn_room_ask *ask, sn_room_size
     ask->measure(ask->ctx, out->plan, size);
     *l = limits_of(ask, size);
     const size_t bytes = out->plan->memories[SN_MEM_FIRST_ARENA].bytes,
-                 steps = out->plan->n_steps * size->step_bytes;
+                 steps = sn_plan_steps_bytes(out->plan->n_steps, false, size->step_bytes);
     if (bytes + steps <= l->at[0])
         return SNUG_OK;
     sn_plan_destroy(out->plan);

@@ -155,7 +155,7 @@ snug_status sn_bind_steps(sn_session *s, snug_error *err) {
             b.n_executions++;
         }
     }
-    s->undo_end = sn_undo_end(s);
+    SNUG_TRY(sn_plan_undone(s->plan, s->zone, &s->undone, err));
     return make_fixups(s, err);
 }
 

@@ -11,8 +11,8 @@
  *     snug_view loss;      sn_session_output(s, 0, &loss);
  *
  * Nothing is requested through src/memory in sn_session_run. A run that fails before its first
- * state write leaves all variables as they were; after it the model is torn (SNUG_E_TORN from then
- * on until sn_state_mend). */
+ * state write, or refuses its values, leaves all variables as they were; where it fails otherwise
+ * the model is torn (SNUG_E_TORN from then on until sn_state_mend). */
 #ifndef SN_EXEC_EXEC_H
 #define SN_EXEC_EXEC_H
 
@@ -39,6 +39,8 @@ typedef struct {
 } sn_home;
 SNUG_CHECKED snug_status sn_state_add(sn_state *s, const sn_home *home, uint32_t *id,
                                       snug_error *err);
+/* Of a home of this name, on the ledger beside its bytes, at most. */
+size_t sn_state_entry_bytes(const char *name);
 uint32_t sn_state_count(const sn_state *s);
 /* The home of this name; false: there is none. */
 bool sn_state_find(const sn_state *s, const char *name, uint32_t *id);
@@ -151,8 +153,10 @@ void sn_session_bind_value(sn_session *s, sn_value v, void *data);
 bool sn_session_uses(const sn_session *s, sn_var var);
 /* What the session of a plan takes of memory, about. */
 size_t sn_session_bytes(const sn_plan *p);
-/* What each step of a plan of the graph takes with its session: by its nodes, whatever is fed. */
+/* What each step of a plan of the graph takes with its session, by its nodes, whatever is fed; and
+ * what a plan of so many bytes and its session take beside: the rest of their last blocks. */
 size_t sn_session_step_bytes(const sn_graph *g);
+size_t sn_session_rest_bytes(size_t bytes);
 bool sn_session_is_ready(const sn_session *s); /* no prepare is needed before a run */
 void sn_session_set_real(sn_session *s, sn_param p, double v);
 void sn_session_set_key(sn_session *s, sn_param p, int64_t v);

@@ -437,13 +437,14 @@ snug_status sn_gpu_store(sn_runner *r, sn_queue queue, void *to, const void *fro
 
 /* --- captured runs ---------------------------------------------------------------------------- */
 
-/* Asked after a first run: by then libraries have loaded what they need. */
+/* Asked after a first run: by then libraries have loaded what they need. A captured run has one
+ * guard, before its first write. */
 static bool may_capture(const sn_runner *r, sn_session *s) {
     sn_gpu_part *part = sn_gpu_part_of(r, s);
     if (!sn_gpu_is_alone(r, s) || !part->whole || part->has_host_rows || part->never ||
         part->now->n_runs < CAPTURE_RUN)
         return false;
-    part->never = sn_gpu_card(r)->one_by_one || sn_gpu_kernels(s->plan) == 0;
+    part->never = sn_gpu_card(r)->one_by_one || sn_gpu_kernels(s->plan) == 0 || s->undone.end > 0;
     return !part->never && sn_gpu_has_capture_room(sn_gpu_card(r), s->plan);
 }
 
@@ -478,7 +479,7 @@ static void capture(const sn_runner *r, sn_session *s) {
     const bool ok = open_capture(r, s, NULL) == SNUG_OK && sn_run_alone(s, NULL) == SNUG_OK;
     if (close_capture(r, s, ok, NULL) != SNUG_OK || !ok)
         s->status = SNUG_OK;
-    s->wrote_state = false;
+    s->wrote_state = s->wrote_late = false;
 }
 
 /* In a captured run the device sees to that itself. */

@@ -124,11 +124,9 @@ struct sn_session {
     uint64_t n_done;              /* executions over */
     uint64_t *done;               /* executions over, by step */
     bool capturing;               /* steps are written down, and do not run */
-    bool wrote_state, wrote_late; /* late: a step behind undo_end did */
-    uint32_t undo_end; /* steps whose writes can be taken back (undo.c); 0: none need be */
-    void *undo;        /* what they wrote over, in this run; or NULL */
-    size_t undo_bytes;
-    snug_status status; /* of the failed step that stands first in the plan */
+    bool wrote_state, wrote_late; /* late: a step behind undone.end did */
+    sn_undone undone;             /* which writes can be taken back (undo.c) */
+    snug_status status;           /* of the failed step that stands first in the plan */
     uint32_t failed_step;
     snug_error error;
     sn_session *next;
@@ -213,10 +211,7 @@ SNUG_CHECKED snug_status sn_bind_steps(sn_session *s, snug_error *err);
 bool sn_writes_state(const sn_graph *g, const sn_step *step);
 
 /* --- undo.c: writes of variables taken back --------------------------------------------------- */
-uint32_t sn_undo_end(const sn_session *s); /* of a bound session: its undo_end */
-void sn_undo_begin(sn_session *s);         /* before the first step of a run */
-bool sn_undo_restore(sn_session *s);       /* after a failure: whether all is as it was */
-void sn_undo_clear(sn_session *s);         /* at the end of the run */
+bool sn_undo_restore(sn_session *s); /* after a failure: whether all is as it was */
 /* Prepares the kernels that are not prepared yet. */
 SNUG_CHECKED snug_status sn_bind_kernels(sn_session *s, snug_error *err);
 void sn_bind_release(sn_session *s);

@@ -4,11 +4,12 @@
  * nothing waits for a later step.
  *
  * Invariants:
- * 1. Nothing is allocated here, but for what undo.c keeps of the plans that need it.
+ * 1. Nothing is allocated here.
  * 2. A step of iteration i begins after everything before the block (or the end of the block before
  * it) and, inside a block, after all of iteration i - 1, and after the steps it waits for.
  * 3. The first state write and an interrupt exclude each other: whoever takes the mutex first wins.
- * 4. After a failure no step begins; if state was written by then, the state is torn.
+ * 4. After a failure no step begins; if state was written by then that undo.c cannot take back, the
+ * state is torn.
  * 5. When several lanes fail, the error of the step that stands first in the plan is reported. */
 #include "exec/inside.h"
 
@@ -73,8 +74,8 @@ static void note_failure(const sn_walk *w, snug_status status, const snug_error 
         pthread_cond_broadcast(&s->executor->crew.changed);
 }
 
-/* What the step's device, and others it waits for, must have done; before the first state write all
- * devices' word that nothing was refused. */
+/* What the step's device, and others it waits for, must have done; before the first state write,
+ * and before the first that cannot be taken back, all devices' word that nothing was refused. */
 static snug_status begin_on_devices(const sn_walk *w, snug_error *err) {
     sn_session *s = w->s;
     const sn_bound *bound = &s->bound[w->step];
@@ -87,7 +88,7 @@ static snug_status begin_on_devices(const sn_walk *w, snug_error *err) {
     }
     if (bound->step->n_waits > 0)
         SNUG_TRY(own->kind->wait(own, s, bound->step, err));
-    if (!bound->writes_state || s->wrote_state)
+    if (!bound->writes_state || (w->step < s->undone.end ? s->wrote_state : s->wrote_late))
         return SNUG_OK;
     for (sn_runner *r = sn_runner_next(s, NULL); r; r = sn_runner_next(s, r))
         SNUG_TRY(r->kind->before_writes(r, s, err));
@@ -126,7 +127,7 @@ static bool begin_step(const sn_walk *w) {
     const bool go = s->status == SNUG_OK;
     if (go && s->bound[w->step].writes_state) {
         s->wrote_state = true;
-        s->wrote_late = s->wrote_late || w->step >= s->undo_end;
+        s->wrote_late = s->wrote_late || w->step >= s->undone.end;
     }
     unlock(w);
     return go;
@@ -387,11 +388,9 @@ static snug_status run_session(sn_session *s, snug_error *err) {
     SNUG_TRY(check_params(s, err));
     s->n_done = 0;
     s->wrote_state = s->wrote_late = false;
-    sn_undo_begin(s);
     memset(s->done, 0, s->plan->n_steps * sizeof *s->done);
     s->status = begin_and_drive(s, &s->error);
     const bool torn = s->status != SNUG_OK && s->wrote_state && !sn_undo_restore(s);
-    sn_undo_clear(s);
     if (s->status == SNUG_OK)
         return SNUG_OK;
     if (torn)

@@ -40,7 +40,6 @@ typedef struct sn_runner_class {
     bool apart;   /* steps are handed over to queues, by the calling thread alone */
     bool on_disk; /* what plans keep in files lies there, and not in pinned memory */
     bool lends;   /* kernels read what a caller has in memory */
-    bool undoes;  /* writes of variables can be taken back */
 
     /* --- life --- */
     snug_status (*open)(sn_runner *r, const sn_device *d, snug_error *err);

@@ -297,7 +297,6 @@ static snug_status cpu_call_once(snug_engine *e, const sn_device *d, const sn_op
 const sn_runner_class sn_cpu_runner = {
     .on_disk = true,
     .lends = true,
-    .undoes = true,
     .open = cpu_open,
     .close = cpu_close,
     .make = cpu_make,

@@ -92,6 +92,12 @@ snug_status sn_state_add(sn_state *s, const sn_home *home, uint32_t *id, snug_er
     return SNUG_OK;
 }
 
+/* Lists grow to twice what they had, tables to four times. */
+size_t sn_state_entry_bytes(const char *name) {
+    return sizeof(sn_home_entry) + strlen(name) + 1 + 2 * sizeof(sn_home_entry *) +
+           4 * sizeof(sn_name_entry);
+}
+
 uint32_t sn_state_count(const sn_state *s) {
     return s->n;
 }

@@ -232,7 +232,7 @@ static snug_status check_name(const char *kind, const char *name, snug_error *er
                            "%s name '%.80s' has a blank or control character at position %d", kind,
                            name, (int)(c - name));
     for (int at = 0, n; name[at]; at += n) {
-        n = sn_utf8_bytes(name + at);
+        n = (unsigned char)name[at] < 128 ? 1 : sn_utf8_bytes(name + at);
         if (n == 0)
             return sn_fail(err, SNUG_E_INVALID, "%s name has no UTF-8 at byte %d; write it anew",
                            kind, at);

@@ -6,11 +6,11 @@
 
 enum { FIRST_CAP = 16 };
 
-/* Keys are often multiples of a power of two: all bits of the product's upper half depend on
- * them. */
+/* Keys are often multiples of a power of two: all bits of the product's upper half depend on them.
+ * Of keys in a row it has some bits alike: folded, they do not lie in clusters. */
 static size_t place_of(uint64_t key, size_t cap) {
     const uint64_t h = (key ^ key >> 32) * UINT64_C(0x9E3779B97F4A7C15);
-    return (size_t)(h >> 32) & (cap - 1);
+    return (size_t)(h >> 32 ^ h >> 47) & (cap - 1);
 }
 
 /* The entry of the key, or the empty one where it belongs. */

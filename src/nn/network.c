@@ -149,6 +149,7 @@ snug_status sn_network_variable(sn_network *n, const sn_net_var *var, uint32_t *
     SNUG_TRY(sn_zone_text(var->slot ? n->slot_zone : n->zone, var->name, &copy.name, err));
     *home = (uint32_t)n->n_vars;
     sn_names_put(&n->var_names, copy.name, *home);
+    n->n_weights += n->n_weights == n->n_vars && !copy.slot;
     n->vars[n->n_vars++] = copy;
     return SNUG_OK;
 }
@@ -180,10 +181,7 @@ snug_status sn_network_read(const sn_network *n, sn_graph *g, uint32_t home, sn_
 }
 
 size_t sn_network_n_weights(const sn_network *n) {
-    size_t count = 0;
-    while (count < n->n_vars && !n->vars[count].slot)
-        count++;
-    return count;
+    return n->n_weights;
 }
 
 void sn_network_find_ranges(sn_network *n) {
@@ -210,7 +208,7 @@ void sn_network_drop_slots(sn_network *n) {
         sn_names_put(&n->var_names, n->vars[i].name, kept);
         n->vars[kept++] = n->vars[i];
     }
-    n->n_vars = kept;
+    n->n_vars = n->n_weights = kept;
     sn_network_find_ranges(n);
     sn_zone_destroy(n->slot_zone);
     n->slot_zone = NULL;

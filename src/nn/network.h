@@ -120,6 +120,7 @@ struct sn_network {
     uint32_t n_outputs;
     sn_net_var *vars;
     size_t n_vars, cap_vars;
+    size_t n_weights;          /* the first variables, up to the first slot */
     sn_names var_names;        /* to indices of vars */
     sn_names layer_names;      /* to indices of layers */
     sn_names last_numbers;     /* of automatic names, by the class's snake case */

@@ -255,6 +255,7 @@ static snug_status append_new(sn_network *n, const sn_layer_spec *spec, snug_err
     const snug_status status = append(n, (uint32_t)n->n_layers, spec, err);
     if (status != SNUG_OK) {
         n->n_vars = n_vars;
+        n->n_weights = n->n_weights < n_vars ? n->n_weights : n_vars;
         if (turns)
             set_input_dtype(n, input, dtype);
         return status;

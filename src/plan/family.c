@@ -34,7 +34,8 @@ static snug_status open_zone(const sn_family *f, sn_zone **out, snug_error *err)
 }
 
 size_t sn_candidate_plan_bytes(const sn_family *f, const sn_candidate *o) {
-    return ((size_t)o->program.n + f->p->n_piece_steps) * f->step_bytes;
+    const size_t n = (size_t)o->program.n + f->p->n_piece_steps;
+    return sn_plan_steps_bytes(n, o->of.slices > 1, f->step_bytes);
 }
 
 static const sn_family_cut *cut_of(const sn_family *f, const sn_candidate *o) {

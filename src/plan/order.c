@@ -5,8 +5,9 @@
  *   data       the maker of a value before its readers
  *   version    readers of a version of a variable before the STATE node that overwrites it; where
  *              the version is kept, a reader written after the update reads the copy instead
- *   may-fail   MAYFAIL nodes in program order, and before the STATE nodes written after them: a
- *              step that refuses its values has changed nothing, and every order refuses alike
+ *   may-fail   MAYFAIL nodes in program order, before the STATE nodes written after them and those
+ *              that none of them needs: a step that refuses its values has changed nothing, or only
+ *              what take_back.c says, and every order refuses alike
  *
  * Ready nodes stand in a heap; a score only grows while a node waits, so a node is pushed again
  * when it grows and its old entries are skipped. */
@@ -62,12 +63,20 @@ static void add_value_edges(scheduler *s, uint32_t v) {
     }
 }
 
+static sn_effect effect_of(const sn_planner *p, uint32_t node) {
+    return sn_ops[sn_graph_node_at(p->graph, (sn_node){node})->op].effect;
+}
+
 static void add_effect_edges(scheduler *s) {
     const sn_planner *p = s->p;
-    uint32_t last = UINT32_MAX;
+    uint32_t last = UINT32_MAX, end = p->n_nodes;
+    while (end > 0 && effect_of(p, end - 1) != SN_MAYFAIL)
+        end--;
     for (uint32_t i = 0; i < p->n_nodes; i++) {
-        const sn_effect effect = sn_ops[sn_graph_node_at(p->graph, (sn_node){i})->op].effect;
-        if ((effect == SN_STATE || effect == SN_MAYFAIL) && last != UINT32_MAX)
+        const sn_effect effect = effect_of(p, i);
+        if (effect == SN_STATE && !p->leads[i] && end > 0)
+            add_edge(s, end - 1, i);
+        else if ((effect == SN_STATE || effect == SN_MAYFAIL) && last != UINT32_MAX)
             add_edge(s, last, i);
         if (effect == SN_MAYFAIL)
             last = i;
@@ -135,7 +144,7 @@ static uint32_t pop(scheduler *s) {
 }
 
 static bool is_state(const sn_planner *p, uint32_t node) {
-    return sn_ops[sn_graph_node_at(p->graph, (sn_node){node})->op].effect == SN_STATE;
+    return effect_of(p, node) == SN_STATE;
 }
 
 /* Bytes that die with the last reader of this root. */

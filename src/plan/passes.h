@@ -48,6 +48,10 @@ struct sn_planner {
     uint32_t *readers;
     uint32_t *updater;  /* per value: the STATE node that overwrites this version, or UINT32_MAX */
     bool *kept;         /* per value: an old version that is copied away before its update */
+    bool *saved;        /* per value: the copy stays until nothing can refuse its values any more,
+                           so that the update can be taken back (take_back.c) */
+    bool saves;         /* there is one */
+    bool *leads;        /* per node: what may refuse its values comes behind it, or is it */
     size_t spill_limit; /* the most bytes outside; 0: none */
     bool *spilled;      /* per variable: its home lies in the spill file; NULL: none */
     size_t stage_target, stage_bytes,
@@ -151,6 +155,8 @@ typedef enum {
 
 SNUG_CHECKED snug_status sn_plan_describe(sn_planner *p, snug_error *err);
 SNUG_CHECKED snug_status sn_plan_readers(sn_planner *p, snug_error *err);
+/* `leads` and `saved`; behind the readers, before the first order. */
+SNUG_CHECKED snug_status sn_plan_undo(sn_planner *p, snug_error *err);
 /* `bytes` of each value (padded) is what nodes are ranked by. */
 SNUG_CHECKED snug_status sn_plan_order(sn_planner *p, sn_zone *z, sn_order_kind kind,
                                        const size_t *bytes, sn_order *out, snug_error *err);

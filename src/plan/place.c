@@ -32,9 +32,10 @@ typedef struct {
     sn_planner *p;
     uint32_t n_devices;
     const uint16_t *device; /* per node */
-    uint32_t
-        *held; /* per value and device: its buffer, or NONE; of roots and versions of variables */
-    uint32_t *kept;    /* per value: the buffer of an old version that is an output, or NONE */
+    /* Per value, per device: its buffer, or NONE; of roots and of versions of variables. */
+    uint32_t *held;
+    uint32_t *kept;    /* per value: the buffer of an old version that is overwritten, or NONE */
+    uint32_t saved;    /* the last step that copies what can be taken back, + 1; on the first */
     uint32_t *written; /* per variable: the step that wrote its home last, or NONE */
     sn_pack_item *items[SN_MAX_DEVICES];
     uint32_t n_items[SN_MAX_DEVICES];
@@ -128,8 +129,9 @@ static snug_status bring(placer *c, sn_value v, uint32_t d, sn_place *out, snug_
     const bool state = sn_plan_in_state(p, v.i);
     const uint32_t root = p->root[v.i];
     uint32_t *const here = held_at(c, root, d);
+    const bool kept = state && c->kept[v.i] != NONE;
     if (state && d == 0) {
-        *out = home_place(v);
+        *out = kept ? buffer_place(c, v, 0, c->kept[v.i]) : home_place(v);
         return SNUG_OK;
     }
     if (*here == NONE) {
@@ -141,16 +143,17 @@ static snug_status bring(placer *c, sn_value v, uint32_t d, sn_place *out, snug_
         if (!fed)
             SNUG_TRY(check_readable(c, v, d, err));
         const sn_place source =
-            state  ? home_place(v)
-            : !fed ? buffer_place(c, (sn_value){root}, from, *held_at(c, root, from))
-                   : home_place(v);
+            kept    ? buffer_place(c, v, 0, c->kept[v.i])
+            : state ? home_place(v)
+            : !fed  ? buffer_place(c, (sn_value){root}, from, *held_at(c, root, from))
+                    : home_place(v);
         SNUG_TRY(add_transfer(c, (sn_value){root}, fed ? NULL : &source, d, here, err));
     }
     *out = buffer_place(c, v, d, *here);
     return SNUG_OK;
 }
 
-/* Old versions that are outputs, before the node overwrites them. */
+/* Old versions that are read later or may come back, before the node overwrites them. */
 static snug_status keep_versions(placer *c, const sn_node_info *n, uint32_t node, snug_error *err) {
     for (int k = 0; k < n->n_in && k < n->n_out; k++) {
         const sn_value v = n->in[k];
@@ -244,6 +247,9 @@ static snug_status list_steps(placer *c, const sn_order *order, snug_error *err)
         if (outputs[i].memory != SN_MEM_STATE)
             use_buffer(c, outputs[i].memory - SN_MEM_FIRST_ARENA, (uint32_t)outputs[i].offset,
                        plan->n_steps);
+    for (uint32_t v = 0; v < c->p->n_values; v++)
+        if (c->p->saved[v] && c->kept[v] != NONE)
+            use_buffer(c, 0, c->kept[v], plan->n_steps);
     plan->outputs = outputs;
     return SNUG_OK;
 }
@@ -367,6 +373,10 @@ static bool writes_home(const sn_step *step) {
     return writes;
 }
 
+static bool may_refuse(const placer *c, const sn_step *step) {
+    return step->kind == SN_STEP_RUN && sn_ops[node_at(c, step->node.i)->op].effect == SN_MAYFAIL;
+}
+
 static void note_written(placer *c, uint32_t now) {
     const sn_step *step = &c->p->plan->steps[now];
     for (uint32_t k = 0; k < step->n_out; k++) {
@@ -376,8 +386,10 @@ static void note_written(placer *c, uint32_t now) {
         else
             c->maker[step->device][place->offset] = now;
     }
-    if (step->kind == SN_STEP_RUN && sn_ops[node_at(c, step->node.i)->op].effect == SN_MAYFAIL)
+    if (may_refuse(c, step))
         c->refusers[step->device] = now + 1;
+    if (step->kind == SN_STEP_COPY && step->device == 0 && c->p->saved[step->in[0].value.i])
+        c->saved = now + 1;
 }
 
 /* One wait per device, for the last step that is wanted there and not known to be done. */
@@ -443,6 +455,8 @@ static snug_status find_waits(placer *c, snug_error *err) {
                          wanted);
         for (uint32_t d = 0; writes_home(step) && d < c->n_devices; d++)
             want(wanted, d, c->refusers[d]);
+        if (may_refuse(c, step))
+            want(wanted, 0, c->saved);
         SNUG_TRY(write_waits(c, t, wanted, err));
         note_written(c, t);
         time_step(c, t);

@@ -69,7 +69,8 @@ static size_t arena_limit(const sn_plan_options *o, size_t gain, size_t cost) {
 
 static snug_status find_facts(sn_planner *p, snug_error *err) {
     SNUG_TRY(sn_plan_describe(p, err));
-    return sn_plan_readers(p, err);
+    SNUG_TRY(sn_plan_readers(p, err));
+    return sn_plan_undo(p, err);
 }
 
 static snug_status run_passes(sn_planner *p, const sn_plan_options *o, spilling what,

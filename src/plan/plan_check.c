@@ -5,6 +5,8 @@
  *   dependencies  a step reads only bytes that hold the values its node names, complete
  *   versions      homes (one behind the other in memory 0) hold version 0 at the start and the last
  *                 one at the end; a STATE row updates in place, after the MAYFAIL nodes before it
+ *   undo          what is written before a MAYFAIL row runs was copied before, out of its home into
+ *                 an arena, and still lies there when the row runs
  *   outside       inputs and outputs that the caller has lie behind the homes, each by itself
  *   files         only copies reach bytes in files (memories that are files, homes of spilled
  *                 variables), and only these homes are written by copies
@@ -155,6 +157,46 @@ static sn_check_area tokens(int64_t start, int64_t end) {
     return (sn_check_area){SN_CHECK_TOKENS, 0, at, at, end - start, 1, false};
 }
 
+/* The variable whose first version the place has at home; -1: none. */
+static int64_t first_version(const sn_checker *c, const sn_place *p) {
+    const int32_t var = sn_graph_value_at(c->g, p->value)->var;
+    const bool is = p->memory == SN_MEM_STATE && var >= 0 && p->rows < 0 &&
+                    sn_graph_var_at(c->g, (sn_var){(uint32_t)var})->first.i == p->value.i;
+    return is ? var : -1;
+}
+
+/* Which variables the step writes, and where it has put what they were. */
+static void note_versions(sn_checker *c, const sn_step *s) {
+    const int64_t from = s->kind == SN_STEP_COPY ? first_version(c, &s->in[0]) : -1;
+    if (from >= 0 && !c->at[0].file && s->out[0].memory != SN_MEM_STATE && !c->at[1].file &&
+        c->saved[from].bytes == 0)
+        c->saved[from] = c->at[1];
+    for (int k = 0; k < s->n_out; k++) {
+        const int32_t var = sn_graph_value_at(c->g, s->out[k].value)->var;
+        if (s->out[k].memory != SN_MEM_STATE || var < 0 || c->wrote[var])
+            continue;
+        c->wrote[var] = true;
+        c->written[c->n_written++] = (uint32_t)var;
+    }
+}
+
+/* When a row may refuse its values, the first versions of all that was written are still there. One
+ * that has seen all of them before does not refuse them. */
+static snug_status check_undo(sn_checker *c, uint32_t node) {
+    const bool passed = c->passed[node];
+    c->passed[node] = passed || c->cut_first.at[1] + c->cut.n >= c->cut.extent;
+    for (uint32_t i = 0; i < c->n_written && !passed; i++) {
+        const uint32_t var = c->written[i];
+        const uint32_t v = sn_graph_var_at(c->g, (sn_var){var})->first.i;
+        const snug_status st = sn_check_touch(c, &c->saved[var], false, all_rows);
+        SNUG_TRY(st == SNUG_E_INVALID ? SNUG_OK : st);
+        c->value = v;
+        REQUIRE(st == SNUG_OK && (size_t)c->saved[var].bytes == c->p->value_bytes[v],
+                "is overwritten before what may refuse its values, and not kept");
+    }
+    return SNUG_OK;
+}
+
 /* MAYFAIL nodes write tokens (of rows they have seen before, not again); a STATE node reads those
  * of the nodes written before it. */
 static snug_status check_effect(sn_checker *c, uint32_t node) {
@@ -171,7 +213,8 @@ static snug_status check_effect(sn_checker *c, uint32_t node) {
     SNUG_TRY(sn_spans_cut(map, own.start, end, &first, &stop, c->err));
     const sn_check_record *r = sn_spans_record(map, first);
     const bool seen = c->cut_first.at[0] > 0 && sn_ends_less(c->cut_first, r->done);
-    return seen ? SNUG_OK : write_part(c, &own);
+    SNUG_TRY(seen ? SNUG_OK : write_part(c, &own));
+    return check_undo(c, node);
 }
 
 /* A step knows what its lane knew and what the steps it waits for knew. */
@@ -242,6 +285,7 @@ static snug_status check_step(sn_checker *c, const sn_step *s) {
         SNUG_TRY(sum ? write_part(c, &c->at[k]) : sn_check_touch(c, &c->at[k], true, all_rows));
     }
     SNUG_TRY(sn_check_touch(c, &c->at[n], true, (sn_ends){{0, 0}}));
+    note_versions(c, s);
     return runs ? check_effect(c, s->node.i) : SNUG_OK;
 }
 

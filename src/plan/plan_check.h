@@ -53,8 +53,12 @@ typedef struct {
     uint32_t step, lane, value; /* under check; the value is for messages */
     sn_check_area at[SN_CHECK_OPERANDS];
     sn_slice slice[SN_CHECK_OPERANDS]; /* in the first iteration of the run */
-    sn_cut cut, *first_cut; /* of the step; per step: in the first iteration of its block */
-    sn_ends cut_first;      /* its first row, in the run */
+    bool *passed;         /* per node: a MAYFAIL row has seen all its values, and will not refuse */
+    bool *wrote;          /* per variable: a step has overwritten its first version */
+    sn_check_area *saved; /* per variable: where that was copied to before; bytes 0: nowhere */
+    uint32_t *written, n_written; /* those variables, as they came */
+    sn_cut cut, *first_cut;       /* of the step; per step: in the first iteration of its block */
+    sn_ends cut_first;            /* its first row, in the run */
 } sn_checker;
 
 snug_status sn_check_bad(const sn_checker *c, const char *what);

@@ -118,6 +118,10 @@ snug_status sn_check_set_up(sn_checker *c, sn_zone *z) {
     const uint32_t n_vars = sn_graph_n_vars(c->g), n_steps = c->p->n_steps;
     const sn_plan_memory *state = &c->p->memories[SN_MEM_STATE];
     SNUG_TRY(sn_zone_alloc(z, n_vars * sizeof *c->home, (void **)&c->home, c->err));
+    SNUG_TRY(sn_zone_alloc(z, n_nodes * sizeof *c->passed, (void **)&c->passed, c->err));
+    SNUG_TRY(sn_zone_alloc(z, n_vars * sizeof *c->wrote, (void **)&c->wrote, c->err));
+    SNUG_TRY(sn_zone_alloc(z, n_vars * sizeof *c->saved, (void **)&c->saved, c->err));
+    SNUG_TRY(sn_zone_alloc(z, n_vars * sizeof *c->written, (void **)&c->written, c->err));
     SNUG_TRY(sn_zone_alloc(z, n_values * sizeof *c->root, (void **)&c->root, c->err));
     SNUG_TRY(sn_zone_alloc(z, n_values * sizeof *c->outside, (void **)&c->outside, c->err));
     SNUG_TRY(sn_zone_alloc(z, n_nodes * sizeof *c->token, (void **)&c->token, c->err));

@@ -24,7 +24,6 @@ typedef struct {
     const sn_layout *l;
     uint32_t first, end; /* actions of the stretch */
     uint32_t *maker, *updated;
-    uint32_t first_update; /* what may fail is not run behind it; NONE: there is none */
     sn_remat_op *ops;
     uint32_t *inputs;
     uint32_t n_inputs;
@@ -47,9 +46,9 @@ static bool in_block(const stretch *s) {
     return s->l->block_of[s->first] != NONE;
 }
 
-/* The copy lives and dies in the stretch. */
+/* The copy lives and dies in the stretch, with its readers. */
 static bool is_inside(const stretch *s, const sn_copy *c) {
-    return in_block(s) ? c->local : c->last < s->end;
+    return in_block(s) ? c->local : c->last < s->end && !s->p->saved[c->value];
 }
 
 /* Sizes that the layout has aligned before. */
@@ -128,8 +127,19 @@ static void note_updates(stretch *s, uint32_t action) {
         return;
     for (int k = 0; k < sn_op_versions(n->op, n->n_out); k++)
         s->updated[n->in[k].i] = action - s->first;
-    if (s->first_update == NONE)
-        s->first_update = action - s->first;
+}
+
+/* What may refuse its values is not run again behind the update that follows it. */
+static void bound_refusals(stretch *s) {
+    uint32_t update = NONE;
+    for (uint32_t t = s->end; t-- > s->first;) {
+        const sn_effect effect = is_run(s, t) ? sn_ops[node_of(s, t)->op].effect : SN_PURE;
+        sn_remat_op *const op = &s->ops[t - s->first];
+        if (effect == SN_STATE)
+            update = t - s->first;
+        else if (effect == SN_MAYFAIL && update < op->not_after)
+            op->not_after = update;
+    }
 }
 
 static void describe_action(stretch *s, uint32_t action) {
@@ -139,13 +149,10 @@ static void describe_action(stretch *s, uint32_t action) {
     sn_remat_op *const op = &s->ops[action - s->first];
     *op = (sn_remat_op){.not_after = NONE, .takes = NONE, .once = a.kind == SN_STEP_COPY};
     if (a.kind == SN_STEP_RUN) {
-        const sn_effect effect = sn_ops[node_of(s, action)->op].effect;
         op->cost = in_block ? program->slices->seconds[a.id] : s->p->seconds[a.id];
         op->work_bytes = aligned(s, in_block ? program->slices->variant[a.id].workspace_bytes
                                              : s->p->variant[a.id].workspace_bytes);
-        op->once = effect == SN_STATE;
-        if (effect == SN_MAYFAIL && s->first_update > action - s->first)
-            op->not_after = s->first_update;
+        op->once = sn_ops[node_of(s, action)->op].effect == SN_STATE;
     } else if (a.kind == SN_STEP_FEED) {
         op->cost = sn_plan_feed_seconds(s->p, a.id);
     }
@@ -164,6 +171,7 @@ static snug_status describe_stretch(stretch *s, sn_zone *z, snug_error *err) {
             note_updates(s, t);
     for (uint32_t t = s->first; t < s->end; t++)
         describe_action(s, t);
+    bound_refusals(s);
     return SNUG_OK;
 }
 
@@ -210,8 +218,7 @@ snug_status sn_recompute(sn_recomputer *r, sn_zone *z, const sn_stretch *what,
                  .first = what->first,
                  .end = what->end,
                  .maker = r->maker,
-                 .updated = r->updated,
-                 .first_update = NONE};
+                 .updated = r->updated};
     SNUG_TRY(describe_stretch(&s, z, err));
     const sn_remat_problem problem = {
         .ops = s.ops, .n = s.end - s.first, .inputs = s.inputs, .fixed_bytes = fixed_bytes(&s)};

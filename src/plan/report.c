@@ -133,6 +133,18 @@ static uint32_t find_blocks(holdings *h) {
     return n_outs;
 }
 
+/* What can be taken back is held until nothing can refuse its values. */
+static snug_status hold_undone(sn_zone *z, holdings *h, snug_error *err) {
+    sn_undone undone;
+    SNUG_TRY(sn_plan_undone(h->p, z, &undone, err));
+    for (uint32_t i = 0; i < undone.n; i++) {
+        const uint32_t at = h->held_by[h->p->steps[undone.steps[i]].out[0].value.i];
+        if (at != UINT32_MAX)
+            extend(h, at, UINT32_MAX, undone.end - 1);
+    }
+    return SNUG_OK;
+}
+
 static snug_status find_holdings(sn_zone *z, const sn_plan *p, holdings *h, snug_error *err) {
     const uint32_t n_values = sn_graph_n_values(p->graph);
     uint32_t block = UINT32_MAX;
@@ -161,7 +173,7 @@ static snug_status find_holdings(sn_zone *z, const sn_plan *p, holdings *h, snug
         h->holdings[at].is_output = true;
         h->holdings[at].last = p->n_steps - 1;
     }
-    return SNUG_OK;
+    return hold_undone(z, h, err);
 }
 
 static void add_category(const sn_plan *p, const holding *h, sn_plan_categories *to) {

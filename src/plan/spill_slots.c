@@ -158,8 +158,9 @@ static bool may_be_read(const sn_planner *p, sn_value slot) {
 
 static bool may_spill(const sn_planner *p, uint32_t var) {
     const sn_variable *v = var_at(p, var);
-    return v->slot && updater_of(p, var) != NONE && p->bytes[v->first.i] >= LEAST_BYTES &&
-           may_be_read(p, v->first) && may_be_read(p, v->last);
+    return v->slot && !p->saved[v->first.i] && updater_of(p, var) != NONE &&
+           p->bytes[v->first.i] >= LEAST_BYTES && may_be_read(p, v->first) &&
+           may_be_read(p, v->last);
 }
 
 static bool is_spilled(const sn_planner *p, sn_value v) {

@@ -191,11 +191,14 @@ size_t sn_cache_slots(const snug_recorder *r) {
     return r->active_tapes ? (size_t)r->slots_to_come * r->weight_bytes : 0;
 }
 
-/* What the plans that will follow take, and what the caller wants left. */
+/* What is left over in the last blocks of the plan, what those that will follow take, and what the
+ * caller wants left. */
 static size_t reserve_of(const snug_recorder *r, const sn_recording *rec) {
     const size_t plans = r->plans_to_come > 1 ? (size_t)r->plans_to_come - 1 : 0;
     const size_t pipelines = r->awaits ? sn_pool_to_come(r->engine) : 0;
-    return r->reserve_bytes + pipelines + plans * rec->n_nodes * NODE_BYTES + sn_cache_slots(r);
+    const size_t rest = sn_session_rest_bytes(rec->n_nodes * NODE_BYTES);
+    return r->reserve_bytes + pipelines + plans * rec->n_nodes * NODE_BYTES + rest +
+           sn_cache_slots(r);
 }
 
 /* Bytes an arena may have when `extra` more are taken first; 0: no limit. */

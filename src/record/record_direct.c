@@ -5,7 +5,8 @@
  * Nodes of one operator that look alike, but for their parameters, share a *model*: views, kernel
  * and call, into which only addresses and parameters are written.
  *
- * Which recordings run so depends on their structure alone. */
+ * Which recordings run so depends on their structure alone; nodes that ran before and are there for
+ * tapes run again where a result needs them. */
 #include "exec/inside.h"
 #include "record/recording.h"
 
@@ -51,7 +52,7 @@ static bool is_plain(const sn_node_info *n) {
 bool sn_direct_fits(const sn_recording *rec) {
     const sn_graph *g = rec->graph;
     const uint32_t n_nodes = sn_graph_n_nodes(g), n_values = sn_graph_n_values(g);
-    if (n_nodes < LEAST_NODES || rec->n_variable > 0 || rec->n_again > 0)
+    if (n_nodes < LEAST_NODES || rec->n_variable > 0)
         return false;
     for (uint32_t v = 0; v < n_values; v++)
         if (!is_tiny(sn_graph_type(g, (sn_value){v})))

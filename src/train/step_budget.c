@@ -10,10 +10,12 @@
 
 #include <string.h>
 
-/* Of a weight while weights are saved: its row, its place in the order, its part of the header. */
-#define SAVED_BYTES 1536
-/* Of a plan without its steps, at most: tables, and the rest of its last block. */
-#define PLAN_BYTES 16384
+/* Of a weight while weights are saved: its row, its place in the order, its part of the header; of
+ * any variable in a checkpoint: its row, and its name in order. Beside the letters of its name. */
+#define SAVED_BYTES    448
+#define SAVED_LETTER   6
+#define CHECKED_BYTES  160
+#define CHECKED_LETTER 3
 /* A remainder of the batch may need more than the whole (its slices do not come out even): a floor
  * that is told before the rows are known has this part of the arena for that, and no more than so
  * many bytes. */
@@ -56,9 +58,34 @@ static snug_status find_share(const snug_model *m, size_t budget, sn_extras x, s
     return m->kind->share(m, x, out, err);
 }
 
-/* A graph, and a plan that runs each node once. */
+/* A graph, and of a plan that runs each node once what is no step's. */
+static size_t size_beside(const sn_graph *g, size_t step_bytes) {
+    return sn_graph_bytes(g) + sn_session_rest_bytes((size_t)sn_graph_n_nodes(g) * step_bytes);
+}
+
+/* All of it. */
 static size_t size_of(const sn_graph *g, size_t step_bytes) {
-    return sn_graph_bytes(g) + PLAN_BYTES + (size_t)sn_graph_n_nodes(g) * step_bytes;
+    return size_beside(g, step_bytes) + (size_t)sn_graph_n_nodes(g) * step_bytes;
+}
+
+/* Homes that are still to be made. */
+static size_t homes_to_come(const snug_model *m) {
+    size_t sum = 0;
+    for (size_t i = sn_state_count(m->state); i < m->network->n_vars; i++)
+        sum += sn_state_entry_bytes(m->network->vars[i].name);
+    return sum;
+}
+
+/* While weights are saved, or all variables in a checkpoint. */
+static size_t saved_bytes(const snug_model *m) {
+    const size_t n_weights = snug_model_n_weights(m);
+    size_t saved = 0, checked = 0;
+    for (size_t i = 0; i < m->network->n_vars; i++) {
+        const size_t letters = strlen(m->network->vars[i].name);
+        saved += i < n_weights ? SAVED_BYTES + SAVED_LETTER * letters : 0;
+        checked += CHECKED_BYTES + CHECKED_LETTER * letters;
+    }
+    return saved > checked ? saved : checked;
 }
 
 /* What a run of the model has, where nobody has said so: all that fit may have. */
@@ -88,33 +115,37 @@ static size_t step_bytes_of(const snug_model *m, const sn_model_step *s) {
     return m->kind->of_process ? (1 + n_alike(m, s)) * s->step_bytes : 0;
 }
 
-/* Of a step of validation: forward nodes, and some that only it has. */
-static size_t validation_size(const sn_model_step *s) {
-    const sn_graph *g = s->graph;
-    const uint32_t n = sn_graph_n_nodes(g);
-    uint32_t n_forward = 0;
-    for (uint32_t i = 0; i < n; i++)
-        n_forward += sn_graph_node_at(g, (sn_node){i})->part == SN_PART_FORWARD;
-    const double part = n > 0 ? 1.2 * n_forward / n : 1;
-    return (size_t)((part < 1 ? part : 1) * (double)size_of(g, s->step_bytes));
+/* A step of validation with its plan: its graph is made, to see. */
+static snug_status validation_size(snug_model *m, const sn_model_step *s, size_t *out,
+                                   snug_error *err) {
+    sn_model_step v = {.mode = SN_STEP_EVALUATE, .batch = s->batch, .weighting = s->weighting};
+    const snug_status st = sn_model_step_build(m, &v, err);
+    if (st == SNUG_OK)
+        *out = size_of(v.graph, sn_session_step_bytes(v.graph));
+    sn_model_step_close(&v);
+    return st;
 }
 
 /* What the ledger will hold beside this step and what it holds now: its plan's tables, sessions
  * of the steps planned before, and the steps that come after: those alike (but for what
  * step_bytes_of counts), validation and its remainder. */
-static size_t to_come(const snug_model *m, const sn_model_step *s) {
+static snug_status to_come(snug_model *m, const sn_model_step *s, size_t *out, snug_error *err) {
     const bool trains = sn_step_trains(s->mode);
-    size_t own = PLAN_BYTES + snug_model_n_weights(m) * SAVED_BYTES;
+    const size_t beside = size_beside(s->graph, s->step_bytes);
+    size_t own = beside - sn_graph_bytes(s->graph) + homes_to_come(m) + saved_bytes(m);
+    size_t validation = 0;
     size_t n_others = foreseen_of(m, s).n_others;
     for (int i = 0; i < m->n_steps; i++) {
         n_others -= n_others > 0 && !sn_step_trains(m->steps[i].mode);
         if (!m->steps[i].session)
             own += sn_session_bytes(m->steps[i].plan);
     }
-    if (trains)
-        return own + n_alike(m, s) * (sn_graph_bytes(s->graph) + PLAN_BYTES) +
-               n_others * validation_size(s);
-    return own + (n_others > 0 ? n_others - 1 : 0) * size_of(s->graph, s->step_bytes);
+    if (trains && n_others > 0)
+        SNUG_TRY(validation_size(m, s, &validation, err));
+    if (!trains && n_others > 0)
+        own += (n_others - 1) * size_of(s->graph, s->step_bytes);
+    *out = own + (trains ? n_alike(m, s) * beside + n_others * validation : 0);
+    return SNUG_OK;
 }
 
 /* The arena is shared: a step that can do with what the others need does not make it larger. */
@@ -143,20 +174,31 @@ static sn_budget_floor floor_of(const snug_model *m, const sn_share *share,
                              .least = *least};
 }
 
-/* The same, with room for what it took to find it: that was on the ledger before any arena. */
-static sn_budget_floor found_floor(const snug_model *m, const sn_share *share,
-                                   const sn_plan_floor *least) {
+/* The same, with room for what it takes to find it: that is on the ledger before any arena. */
+static sn_budget_floor floor_with(const snug_model *m, const sn_share *share,
+                                  const sn_plan_floor *least, size_t peak) {
     sn_budget_floor f = floor_of(m, share, least);
-    const sn_share planning = {.process = share->process, .books = sn_peak_since(m->engine)};
+    const sn_share planning = {.process = share->process, .books = peak};
     const size_t plans = sn_share_budget(&planning, 0);
     if (!m->executor && share->granule == 0 && plans > f.budget)
         f.budget = plans;
     return f;
 }
 
+/* The plan without a limit is no smaller, but nothing is looked for where it fits. */
+static sn_budget_floor found_floor(const snug_model *m, const sn_model_step *s,
+                                   const sn_share *share, const sn_plan_floor *least,
+                                   const sn_plain_plan *plain) {
+    const sn_budget_floor found = floor_with(m, share, least, sn_peak_since(m->engine));
+    const size_t both = plain->peak + (s->fused ? plain->peak : 0); /* it is planned beside */
+    const sn_budget_floor whole = floor_with(m, share, &plain->plan, both);
+    return plain->peak > 0 && whole.budget < found.budget ? whole : found;
+}
+
 size_t sn_model_booked(const snug_model *m, const sn_model_step *s, const sn_share *share) {
-    const sn_plan_floor own = {.bytes = s->plan->memories[SN_MEM_FIRST_ARENA].bytes +
-                                        s->plan->n_steps * step_bytes_of(m, s),
+    const size_t steps =
+        sn_plan_steps_bytes(s->plan->n_steps, s->plan->slices > 1, step_bytes_of(m, s));
+    const sn_plan_floor own = {.bytes = s->plan->memories[SN_MEM_FIRST_ARENA].bytes + steps,
                                .spilled_bytes = s->plan->spilled_bytes};
     return share->budget == 0 || share->granule > 0 ? 0 : floor_of(m, share, &own).budget;
 }
@@ -184,15 +226,19 @@ static snug_status refuse(const snug_model *m, const sn_model_step *s, const sn_
 /* What the plan of the whole batch says of any plan of the step: the code of its kernels (the bound
  * of one has room for the two of a slice and of a shorter last one), or what a GPU's libraries
  * take; and what a step of it takes of memory. */
-static snug_status size_up(const snug_model *m, sn_model_step *s, const sn_plan_options *o,
-                           sn_extras *x, snug_error *err) {
+static snug_status size_up(snug_model *m, sn_model_step *s, const sn_plan_options *o, sn_extras *x,
+                           sn_plain_plan *plain, snug_error *err) {
     sn_plan *plan;
     s->step_bytes = sn_session_step_bytes(s->graph);
     SNUG_TRY(sn_plan_build(m->engine, s->graph, o, &plan, err));
     x->code = m->kind->code(plan);
+    plain->plan = (sn_plan_floor){.bytes = plan->memories[SN_MEM_FIRST_ARENA].bytes +
+                                           plan->n_steps * step_bytes_of(m, s),
+                                  .seconds = plan->seconds,
+                                  .how = {.slices = 1, .limit = SIZE_MAX}};
+    plain->peak = sn_peak_since(m->engine);
     sn_plan_destroy(plan);
-    x->reserve = to_come(m, s);
-    return SNUG_OK;
+    return to_come(m, s, &x->reserve, err);
 }
 
 static uint32_t home_of(const sn_graph *g, uint32_t var) {
@@ -260,9 +306,9 @@ static snug_status plan_step(snug_model *m, sn_model_step *s, const sn_plan_opti
 }
 
 static snug_status plan_within(snug_model *m, sn_model_step *s, sn_plan_options *o, size_t away,
-                               sn_share *share, snug_error *err) {
+                               sn_share *share, sn_plain_plan *plain, snug_error *err) {
     sn_extras x = {.away = away};
-    SNUG_TRY(size_up(m, s, o, &x, err));
+    SNUG_TRY(size_up(m, s, o, &x, plain, err));
     SNUG_TRY(find_share(m, share->budget, x, share, err));
     return plan_step(m, s, o, share, err);
 }
@@ -293,6 +339,7 @@ snug_status sn_model_plan_within(snug_model *m, sn_model_step *s, size_t budget,
     sn_plan_floor least = {.bytes = 0};
     sn_plan_options o;
     sn_zone *z = NULL;
+    sn_plain_plan plain = {.peak = 0};
     size_t away;
     *share = (sn_share){.budget = budget};
     sn_peak_restart(m->engine);
@@ -301,9 +348,9 @@ snug_status sn_model_plan_within(snug_model *m, sn_model_step *s, size_t budget,
     if (st == SNUG_OK && budget == 0)
         st = plan_step(m, s, &o, NULL, err);
     else if (st == SNUG_OK)
-        st = plan_within(m, s, &o, away, share, err);
+        st = plan_within(m, s, &o, away, share, &plain, err);
     sn_zone_destroy(z);
-    const sn_budget_floor smallest = found_floor(m, share, &least);
+    const sn_budget_floor smallest = found_floor(m, s, share, &least, &plain);
     if (floor && least.bytes > 0)
         *floor = smallest;
     m->has_told = st == SNUG_E_BUDGET && least.bytes > 0;
@@ -357,8 +404,9 @@ snug_status sn_model_refuse_all(snug_model *m, const sn_step_key *keys, size_t n
 static snug_status raise_floor(snug_model *m, sn_model_step *s, sn_plan_options *o, size_t away,
                                sn_budget_floor *inout, snug_error *err) {
     sn_extras x = {.away = away};
+    sn_plain_plan plain;
     sn_share share;
-    SNUG_TRY(size_up(m, s, o, &x, err));
+    SNUG_TRY(size_up(m, s, o, &x, &plain, err));
     SNUG_TRY(find_share(m, inout->budget, x, &share, err));
     const size_t budget = floor_of(m, &share, &inout->least).budget;
     inout->budget = budget > inout->budget ? budget : inout->budget;
@@ -401,7 +449,7 @@ static size_t idle_beside(const snug_model *m, size_t taken) {
 }
 
 static snug_status process_expect(const snug_model *m, size_t *out, snug_error *err) {
-    size_t state, arena = 0, books = books_of(m);
+    size_t state, arena = 0, books = books_of(m) + homes_to_come(m);
     sn_process_need need = {.map_bytes = 0};
     sn_process_booking booking;
     SNUG_TRY(state_of(m, &state, err));
@@ -437,8 +485,8 @@ static snug_status process_forecast(const snug_model *m, const sn_plan *plan, sn
     *out = (sn_forecast){.process = booking.predicted_bytes,
                          .reserve = booking.booked_bytes - booking.predicted_bytes,
                          .state = state,
-                         .books =
-                             books_of(m) + sn_session_bytes(plan) + files * SN_SPILL_MEMORY_BYTES};
+                         .books = books_of(m) + homes_to_come(m) + sn_session_bytes(plan) +
+                                  files * SN_SPILL_MEMORY_BYTES};
     return SNUG_OK;
 }
 
@@ -463,8 +511,9 @@ snug_status sn_model_curve(snug_model *m, sn_model_step *s, sn_plan_point *out, 
                            uint32_t *n, snug_error *err) {
     sn_plan_options o = {.devices = &m->target, .n_devices = 1, .effort = m->effort};
     sn_extras x = {.reserve = 0};
+    sn_plain_plan plain;
     sn_share share;
-    SNUG_TRY(size_up(m, s, &o, &x, err));
+    SNUG_TRY(size_up(m, s, &o, &x, &plain, err));
     SNUG_TRY(find_share(m, 0, x, &share, err));
     SNUG_TRY(sn_model_step_fuse(s, err));
     o.fused = s->fused;

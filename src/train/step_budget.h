@@ -17,6 +17,11 @@ typedef struct {
 typedef struct {
     size_t reserve, code, away;
 } sn_extras;
+/* The plan without a limit, and what the ledger had at most while it was made. */
+typedef struct {
+    sn_plan_floor plan;
+    size_t peak;
+} sn_plain_plan;
 /* What a step on a GPU needs of the host: the process with graph, plan and session, and pinned
  * memory for feeds and outputs on their way, and for what waits there because the device has no
  * room. */

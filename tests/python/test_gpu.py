@@ -209,6 +209,35 @@ class Gpu(unittest.TestCase):
         self.assertLess(_C.device()["arena_bytes"], arena // 2)
         self.assertLessEqual(_C.device()["context_bytes"] + card()[0], _C.device()["budget_bytes"])
 
+    def test_a_write_behind_which_values_are_refused_is_taken_back(self):
+        """What was written is copied before, on the card, in booked bytes: refused with the step, or there."""
+        n, ends = 2000000, []
+        v, w = tf.Variable(tf.ones((n,))), tf.Variable(tf.zeros((n,)))
+
+        @tf.function
+        def step(x):
+            v.assign_add(tf.ones((n,)))
+            w.assign(tf.debugging.check_numerics(v / x, "nan"))
+
+        step(tf.constant(2.0))
+        before = float(v[0])
+        for beside in (0, 60, 16, 24, 32, 40):  # MiB beside what is there; 0: no limit
+            gc.collect()
+            _C.trim()
+            _C.device_budget(_C.device()["context_bytes"] + card()[0] + beside * MIB if beside else 0)
+            for _ in range(3):  # the second time a run may be captured
+                with self.assertRaises((tf.errors.InvalidArgumentError, tf.errors.ResourceExhaustedError)) as caught:
+                    step(tf.constant(0.0))
+                    float(w[0])
+                caught.exception.__traceback__ = None
+                ends.append(isinstance(caught.exception, tf.errors.InvalidArgumentError))
+                self.assertEqual(float(v[0]), before)
+        self.assertTrue(all(ends[:6]))
+        self.assertFalse(all(ends))
+        _C.device_budget(0)
+        step(tf.constant(2.0))
+        self.assertEqual((float(v[0]), float(w[0])), (before + 1, (before + 1) / 2))
+
     def test_a_plan_is_of_the_card(self):
         model = tf.keras.Sequential([tf.keras.Input((8,)), tf.keras.layers.Dense(4)])
         model.compile("sgd", "mse")
