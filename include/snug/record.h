@@ -107,6 +107,9 @@ typedef struct {
     int64_t slices;   /* of the newest plan, and what it runs again or keeps in a file */
     size_t recomputed, spilled_bytes;
     double step_seconds, plain_seconds; /* expected of the newest plan; and without a limit */
+    /* Under a budget of the process: the most that was foreseen of it, all included, when the plans
+     * of the runs so far were chosen, before there was an arena for them; else 0. */
+    size_t predicted_peak_bytes;
 } snug_recorder_info;
 /* Bytes of dropped results that wait for the next run's go back first: what is told is held. */
 SNUG_API void snug_recorder_tell(snug_recorder *r, snug_recorder_info *out);

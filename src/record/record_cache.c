@@ -470,6 +470,18 @@ static snug_status find_warm(snug_recorder *r, const sn_recording *rec, const sn
     return find_entry(r, rec, side, k, extra, out, err);
 }
 
+/* Of the process, with this plan and what is there already. By half of what equal runs differ by
+ * it is wrong either way. */
+static void foresee(snug_recorder *r, const sn_entry *e, size_t extra) {
+    const size_t there = sn_executor_arena(r->executor, SN_MEM_FIRST_ARENA).bytes;
+    const size_t arena = arena_of(e) > there ? arena_of(e) : there;
+    const size_t sum = r->share.expected + held_bytes(r) + extra + arena +
+                       sn_process_tables(arena) + (r->hooks.collect ? BREATH / 2 : 0);
+    size_t *const most = &r->info.predicted_peak_bytes;
+    if (e->side == &sn_host_side && snug_budget_bytes(r->engine) > 0 && sum > *most)
+        *most = sum;
+}
+
 snug_status sn_cache_find(snug_recorder *r, const sn_recording *rec, const sn_side *side,
                           size_t extra, sn_entry **out, snug_error *err) {
     key k = {.engine = r->engine};
@@ -478,6 +490,8 @@ snug_status sn_cache_find(snug_recorder *r, const sn_recording *rec, const sn_si
         status = find_warm(r, rec, side, &k, extra, out, err);
     if (status == SNUG_OK)
         (*out)->last_used = ++r->serial;
+    if (status == SNUG_OK)
+        foresee(r, *out, extra);
     if (status == SNUG_OK && r->judges)
         status = sn_fail(err, SNUG_E_INTERRUPTED, "the step would fit; it was only judged");
     sn_free(r->engine, SN_MEM_PLAN, k.words, k.cap * sizeof *k.words);
