@@ -39,6 +39,9 @@
 typedef struct sn_storage {
     void *data;               /* on the host; NULL: not there */
     sn_gpu_block *card_block; /* on the card; the same */
+    bool in_file;             /* there from file_at on, and nowhere else */
+    size_t file_at;
+    struct sn_storage *next_slot, **slot_link; /* of slots: in the file, or on the host */
     size_t bytes;
     uint32_t refs, pins;        /* pins: who looks at `data` */
     sn_category category;       /* of own bytes */
@@ -221,7 +224,8 @@ typedef struct sn_entry {
     sn_plan *plan;
     uint32_t *donor; /* per output: the leaf whose bytes it may take; UINT32_MAX: none */
     sn_session *session;
-    size_t arena_limit; /* the plan was made for; 0: none */
+    bool *asked;        /* per variable: was to be left in the spill file; NULL: none */
+    size_t arena_limit; /* the plan was made for, with what it spills not in memory; 0: none */
     size_t reserve;     /* it takes of a card beside that when it first runs; 0: it has run */
     uint64_t last_used;
     struct sn_entry *next;
@@ -294,6 +298,8 @@ struct snug_recorder {
     size_t card_left_bytes, card_reserve_bytes; /* when the newest plan was looked for */
     size_t card_peak_bytes;
     sn_storage *doubles;           /* chained by next_double */
+    sn_spill *file;                /* NULL: there is none */
+    sn_storage *in_file, *slots;   /* in it, and not; chained by next_slot */
     sn_storage *ahead[SN_N_AHEAD]; /* held; for the card while it runs something else */
     uint32_t n_ahead;
     size_t fed_bytes; /* values of so many are made on the host: plans bring them; 0: none yet */
@@ -344,6 +350,9 @@ SNUG_CHECKED snug_status sn_storage_create(snug_recorder *r, sn_category cat, si
 /* The same on the card. */
 SNUG_CHECKED snug_status sn_storage_create_on_card(snug_recorder *r, sn_category cat, size_t bytes,
                                                    sn_storage **out, snug_error *err);
+/* Without bytes yet. */
+SNUG_CHECKED snug_status sn_storage_create_nowhere(snug_recorder *r, sn_category cat, size_t bytes,
+                                                   sn_storage **out, snug_error *err);
 SNUG_CHECKED snug_status sn_storage_adopt(snug_recorder *r, const void *data, size_t bytes,
                                           void (*release)(void *ctx), void *ctx, sn_storage **out,
                                           snug_error *err);
@@ -381,6 +390,26 @@ void sn_storage_leave_card(snug_recorder *r, sn_storage *s);
 void sn_storage_unpin(snug_recorder *r, sn_storage *s);
 SNUG_CHECKED snug_status sn_storage_read(snug_recorder *r, const sn_storage *s, size_t offset,
                                          void *to, size_t bytes, snug_error *err);
+
+/* --- record_spill.c: in a file ---------------------------------------------------------------- */
+/* Whether plans may keep bytes in files: there is a folder, and all runs on the host. */
+bool sn_recorder_spills(const snug_recorder *r);
+/* Moves what the plan spills there, or makes it there; what is there stays. */
+SNUG_CHECKED snug_status sn_recording_to_file(const sn_recording *rec, const sn_plan *plan,
+                                              snug_error *err);
+bool sn_variable_in_file(const snug_variable *v);
+/* A slot has bytes on the host now. */
+void sn_storage_enter_slots(snug_recorder *r, sn_storage *s);
+/* Who wants bytes that are not there: all large slots go to the file. Whether any went. */
+bool sn_slots_make_way(snug_recorder *r);
+/* Of a storage that is there: its bytes, or all of it to memory. */
+SNUG_CHECKED snug_status sn_storage_from_file(snug_recorder *r, const sn_storage *s, size_t offset,
+                                              void *to, size_t bytes, snug_error *err);
+SNUG_CHECKED snug_status sn_storage_leave_for_host(snug_recorder *r, sn_storage *s,
+                                                   snug_error *err);
+void sn_storage_leave_slots(snug_recorder *r, sn_storage *s); /* and the file */
+/* Bytes of the recording's variables that are there. */
+size_t sn_recording_in_file(const sn_recording *rec);
 
 /* --- tensor handles --------------------------------------------------------------------------- */
 SNUG_CHECKED snug_status sn_tensor_create(snug_recorder *r, const snug_type *type,

@@ -4,6 +4,7 @@ upward none is killed, counted beyond it or refused, and what was foreseen of ea
 or 1 MiB. Says how many were held."""
 import os
 import sys
+import tempfile
 import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
@@ -45,6 +46,40 @@ DOORS = {
                  " keras.callbacks.EarlyStopping(patience=1, restore_best_weights=True)])\n",
     "predict": "p = m.predict(x, batch_size=n // 2 + 1, verbose=0)\nassert p.shape == (n, 10)\n",
 }
+# Slots of 24 MiB: losses, what is saved of them, what NumPy sees, what a plan that reads one makes of it, and a step after an assignment.
+SLOTS = """import hashlib, snug, zipfile
+keras.utils.set_random_seed(1)
+m = keras.Sequential([keras.Input((512,))] + [L.Dense(512, activation='relu') for _ in range(12)] + [L.Dense(1)])
+x = rng.random((100, 512), dtype='f4')
+y = x[:, :1].copy()
+loss, opt = keras.losses.MeanSquaredError(), keras.optimizers.Adam()
+m.compile(opt, loss)
+%s
+for k in range(3):
+    print([float(v).hex() for v in train()], sep='')
+spilled = snug.memory().info['spilled_bytes']
+m.save('m.keras')
+with zipfile.ZipFile('m.keras') as z:
+    print([hashlib.file_digest(z.open(name), 'sha1').hexdigest() for name in z.namelist() if name.endswith('.h5')])
+slots = [v for v in opt.variables if len(v.shape) == 2]
+print([hashlib.sha1(v.numpy()).hexdigest() for v in slots], float(tf.reduce_sum(slots[3])).hex())
+slots[3].assign(slots[3] * 2.0)
+print(train() and hashlib.sha1(slots[3].numpy()).hexdigest(), hashlib.sha1(m.weights[0].numpy()).hexdigest(), float(tf.reduce_sum(slots[3])).hex())
+print(spilled)
+"""
+TRAIN = """%sdef step(a, b):
+    with tf.GradientTape() as tape:
+        value = loss(b, m(a, training=True))
+    opt.apply_gradients(zip(tape.gradient(value, m.trainable_variables), m.trainable_variables))
+    return value
+def train():
+    return [step(tf.constant(x[:64]), tf.constant(y[:64]))]
+"""
+SLOT_DOORS = {
+    "fit": "def train():\n    h = m.fit(x, y, batch_size=32, verbose=0, validation_data=(x[:10], y[:10])).history\n    return h['loss'] + h['val_loss']\n",
+    "tf.function": TRAIN % "@tf.function\n",
+    "tape": TRAIN % "",
+}
 TELL = "import snug\nprint(snug.memory().info['predicted_peak_bytes'])\n"
 MORE_HOPS = 9       # refusals before a script runs whole: the interpreter, NumPy, data, each step
 
@@ -56,10 +91,10 @@ class Doors(test_asks.Held):
     def tearDownClass(cls):
         print(f"{cls.held} configurations were held")
 
-    def floor(self, text):
+    def floor(self, text, *options):
         budget = 24 * test_asks.MIB
         for _ in range(MORE_HOPS):
-            code, _, err = self.run_often(budget, text) if budget > 24 * test_asks.MIB else self.run_at_start(budget, text)
+            code, _, err = self.run_often(budget, text, *options) if budget > 24 * test_asks.MIB else self.run_at_start(budget, text)
             if code == 0:
                 return budget
             told = test_asks.number_in(err)
@@ -67,10 +102,10 @@ class Doors(test_asks.Held):
             budget = told
         self.fail(f"{MORE_HOPS} refusals and none suffices: {err}")
 
-    def run_often(self, budget, text):
+    def run_often(self, budget, text, *options):
         """What was named for NumPy's code alone may by chance be, but for some pages, what the steps need."""
         for _ in range(3):
-            code, out, err = self.run_within(budget, text)
+            code, out, err = self.run_within(budget, text, *options)
             if code != 0:
                 break
         return code, out, err
@@ -113,6 +148,24 @@ class Doors(test_asks.Held):
             a = "a = tf.constant(rng.random((200, 200), dtype='f4'))\n" if head is HEAD else ""
             text = f"{head}{a}for k in range(3):\n    print(float(tf.reduce_sum({one}[0])))\n"
             self.hold(one, text, (1, 1, 1.01, 1.15))
+
+    def test_spilled_slots(self):
+        """With a folder the floor is far below that without; the numbers are those of a run with room."""
+        for door in SLOT_DOORS:
+            text = HEAD + SLOTS % SLOT_DOORS[door]
+            plain = self.floor(text)
+            _, want, _ = self.run_within(4 * plain, text)
+            with tempfile.TemporaryDirectory(dir=os.path.dirname(test_asks.CAGE)) as folder:  # a disk, where others may be memory
+                floor = self.floor(text, "--spill", folder)
+                self.assertLess(floor + 12 * test_asks.MIB, plain, door)
+                for k in (1, 1, 1.01, 1.15) if test_asks.FULL else (1, 1.05):
+                    code, out, err = self.run_within(int(floor * k) // 4096 * 4096, text + TELL, "--spill", folder)
+                    self.assertEqual(code, 0, f"{door}: {floor} suffices, {k} times that does not: {err}")
+                    *got, spilled, predicted = out.splitlines()
+                    self.assertEqual(got, want.splitlines()[:-1], door)
+                    self.assertGreater(int(spilled), test_asks.MIB, door)
+                    self.foreseen(door, int(predicted), self.counted)
+                    type(self).held += 1
 
     @unittest.skipUnless(test_asks.FULL, "of make test-full: all doors and models")
     def test_all_doors(self):
