@@ -589,9 +589,9 @@ static void test_an_opaque_output_has_the_size_its_kernel_says(void **state) {
     sn_graph_destroy(g);
 }
 
-/* --- writes that can be taken back ------------------------------------------------------------- */
-/* %1, version 0 of a variable of 16 bytes, is overwritten by x; then what it is now may be refused.
- */
+/* --- writes that can be taken back ------------------------------------------------------------ */
+/* %1, version 0 of a variable of 16 bytes, is overwritten by x; then what it is now may be
+ * refused. */
 #define LATE_CHECK(used, steps)                                                                    \
     "snug plan 1\ndevice 0 align 64 name fake:0\n"                                                 \
     "memory 0 device 0 bytes 16 used 16 bound 16 name state\n"                                     \

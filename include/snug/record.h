@@ -104,13 +104,18 @@ typedef struct {
     size_t tape_bytes;     /* held for tapes alone */
     size_t arena_bytes;
     const char *miss; /* why the newest miss was one; lent until the next */
-    int64_t slices;   /* of the newest plan, and what it runs again or keeps in a file */
-    size_t recomputed, spilled_bytes;
+    int64_t slices;   /* of the newest plan, and what it runs again */
+    size_t recomputed;
+    size_t spilled_bytes;               /* in files: values of the newest plan, and slots of any */
     double step_seconds, plain_seconds; /* expected of the newest plan; and without a limit */
+    /* Under a budget of the process: the most that was foreseen of it, all included, when the plans
+     * of the runs so far were chosen, before there was an arena for them; else 0. */
+    size_t predicted_peak_bytes;
 } snug_recorder_info;
 /* Bytes of dropped results that wait for the next run's go back first: what is told is held. */
 SNUG_API void snug_recorder_tell(snug_recorder *r, snug_recorder_info *out);
-/* Gives plans that are not running back, and the arena; nothing while a plan runs. */
+/* Gives plans that are not running back, and the arena; under a budget with a folder to spill to
+ * (engine.h) slots of optimizers wait there from now on. Nothing while a plan runs. */
 SNUG_API void snug_recorder_trim(snug_recorder *r);
 /* What plans leave of the budget from now on: bytes for what the caller will make beside them, and
  * room for n more plans like the next one, each of which takes its part of that when it is made;

@@ -33,6 +33,7 @@ snug_status sn_share_find(snug_engine *e, size_t budget, const sn_share_need *ne
     SNUG_TRY(sn_process_book(e, &process, &booking, err));
     sn_share s = {.budget = budget,
                   .process = booking.booked_bytes,
+                  .expected = booking.predicted_bytes,
                   .tables = sn_process_tables(budget),
                   .state = need->state,
                   .books = need->books};

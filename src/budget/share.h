@@ -27,14 +27,15 @@ typedef struct {
 } sn_share_need;
 
 typedef struct {
-    size_t budget;  /* 0: no limit */
-    size_t process; /* the most to expect beside the ledger, without page tables */
-    size_t tables;  /* page tables of the budget */
-    size_t state;   /* as needed */
-    size_t books;   /* as needed */
-    size_t arena;   /* what is left */
-    size_t missing; /* what the others have too many, where nothing is left */
-    size_t granule; /* on a GPU: memory there is given in multiples of this; else 0 */
+    size_t budget;   /* 0: no limit */
+    size_t process;  /* the most to expect beside the ledger, without page tables */
+    size_t expected; /* of it, what is expected */
+    size_t tables;   /* page tables of the budget */
+    size_t state;    /* as needed */
+    size_t books;    /* as needed */
+    size_t arena;    /* what is left */
+    size_t missing;  /* what the others have too many, where nothing is left */
+    size_t granule;  /* on a GPU: memory there is given in multiples of this; else 0 */
 } sn_share;
 
 /* Of the host's memory. */

@@ -248,6 +248,21 @@ static uint32_t source_of(const sn_session *s, sn_value v) {
     return var >= 0 ? (uint32_t)var : sn_graph_n_vars(g) + s->plan->root[v.i];
 }
 
+static bool is_in_file(const sn_session *s, sn_value v) {
+    const int32_t var = sn_graph_value_at(s->plan->graph, v)->var;
+    return var >= 0 && sn_plan_spills(s->plan, (sn_var){(uint32_t)var});
+}
+
+static sn_fixup fixup_of(const sn_session *s, sn_bound *bound, uint32_t j) {
+    const sn_place *place = place_at(bound->step, j);
+    const bool in_file = is_in_file(s, place->value);
+    bound->to_file = bound->to_file || (in_file && j > 0);
+    return (sn_fixup){.slot = &bound->base[j],
+                      .copy = in_file ? bound : NULL,
+                      .source = source_of(s, place->value),
+                      .offset = place->offset};
+}
+
 static size_t list_fixups(sn_session *s) {
     size_t n = 0;
     for (uint32_t i = 0; i < s->plan->n_steps; i++) {
@@ -256,10 +271,10 @@ static size_t list_fixups(sn_session *s) {
             const sn_place *place = place_at(bound->step, j);
             if (place->memory != SN_MEM_STATE)
                 continue;
-            const uint32_t source = source_of(s, place->value);
-            s->source_used[source] = true;
+            const sn_fixup f = fixup_of(s, bound, j);
+            s->source_used[f.source] = true;
             if (s->fixups)
-                s->fixups[n] = (sn_fixup){&bound->base[j], source, place->offset};
+                s->fixups[n] = f;
             n++;
         }
     }
@@ -276,19 +291,31 @@ static snug_status make_fixups(sn_session *s, snug_error *err) {
     const size_t n_sources = (size_t)sn_graph_n_vars(g) + sn_graph_n_values(g);
     SNUG_TRY(sn_session_take(s, n_sources, sizeof *s->sources, &s->sources, err));
     SNUG_TRY(sn_session_take(s, n_sources, sizeof *s->source_used, &s->source_used, err));
+    if (s->plan->spilled)
+        SNUG_TRY(sn_session_take(s, sn_graph_n_vars(g), sizeof *s->spots, &s->spots, err));
     s->n_fixups = list_fixups(s);
     SNUG_TRY(sn_session_take(s, s->n_fixups, sizeof *s->fixups, &s->fixups, err));
     (void)list_fixups(s);
     return SNUG_OK;
 }
 
-snug_status sn_bind_sources(sn_session *s, snug_error *err) {
-    for (size_t i = 0; i < s->n_fixups; i++) {
-        const sn_fixup *f = &s->fixups[i];
-        if (!s->sources[f->source])
-            return sn_fail(err, SNUG_E_INVALID, "source %u of the plan is not bound", f->source);
-        *f->slot = (unsigned char *)s->sources[f->source] + f->offset;
+static bool bind_source(const sn_session *s, const sn_fixup *f) {
+    const sn_spot *at = f->copy ? &s->spots[f->source] : NULL;
+    if (at) {
+        f->copy->file = at->file;
+        f->copy->file_offset = at->offset + f->offset;
+        return at->file != NULL;
     }
+    unsigned char *const source = s->sources[f->source];
+    *f->slot = source ? source + f->offset : NULL;
+    return source != NULL;
+}
+
+snug_status sn_bind_sources(sn_session *s, snug_error *err) {
+    for (size_t i = 0; i < s->n_fixups; i++)
+        if (!bind_source(s, &s->fixups[i]))
+            return sn_fail(err, SNUG_E_INVALID, "source %u of the plan is not bound",
+                           s->fixups[i].source);
     return SNUG_OK;
 }
 

@@ -113,6 +113,8 @@ SNUG_CHECKED snug_status sn_executor_create(snug_engine *e, sn_state *state,
                                             const sn_executor_options *o, sn_executor **out,
                                             snug_error *err);
 void sn_executor_destroy(sn_executor *x); /* sessions too; gives every byte back */
+/* Another folder from now on; as in the options. */
+void sn_executor_spill_to(sn_executor *x, const char *folder);
 /* The plan (lent) must outlive the executor. Before prepare, or after it: then it must fit the
  * arena there is, or prepare is called again. */
 SNUG_CHECKED snug_status sn_executor_add(sn_executor *x, const sn_plan *plan, sn_session **out,
@@ -149,6 +151,8 @@ void sn_session_bind_input(sn_session *s, uint32_t input, sn_input_binding b);
  * together. */
 void sn_session_bind_variable(sn_session *s, sn_var var, void *data);
 void sn_session_bind_value(sn_session *s, sn_value v, void *data);
+/* Of a variable that the plan spills: where it lies in a file. */
+void sn_session_bind_file(sn_session *s, sn_var var, sn_spill *file, size_t offset);
 /* Whether the plan touches the variable: one that it does not need not be bound. */
 bool sn_session_uses(const sn_session *s, sn_var var);
 /* What the session of a plan takes of memory, about. */

@@ -83,9 +83,11 @@ typedef struct sn_crew {
     bool quit;
 } sn_crew;
 
-/* *slot = sources[source] + offset, before each run. */
+/* *slot = sources[source] + offset, before each run; of a copy that has one end in a file, that
+ * place. */
 typedef struct sn_fixup {
     unsigned char **slot;
+    sn_bound *copy; /* NULL: slot */
     uint32_t source;
     size_t offset;
 } sn_fixup;
@@ -101,6 +103,7 @@ struct sn_session {
     /* Of a graph that has inputs and outputs outside: where the caller's bytes are, by variable and
      * then by value, and which pointers of bound steps follow from them. */
     void **sources;
+    sn_spot *spots;    /* of variables that the plan spills; NULL: it spills none */
     bool *source_used; /* a step touches it */
     struct sn_fixup *fixups;
     size_t n_fixups;

@@ -62,8 +62,9 @@ static size_t list_readers(sn_session *s, uint32_t feed, size_t n) {
             if (!is_same(p, &step->in[j], fed))
                 continue;
             if (s->loans)
-                s->loans[n] =
-                    (sn_fixup){&s->bound[i].base[j], feed, step->in[j].offset - fed->offset};
+                s->loans[n] = (sn_fixup){.slot = &s->bound[i].base[j],
+                                         .source = feed,
+                                         .offset = step->in[j].offset - fed->offset};
             n++;
         }
     }

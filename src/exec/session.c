@@ -77,6 +77,11 @@ void sn_session_bind_variable(sn_session *s, sn_var var, void *data) {
     s->sources[var.i] = data;
 }
 
+void sn_session_bind_file(sn_session *s, sn_var var, sn_spill *file, size_t offset) {
+    assert(s->sources && sn_plan_spills(s->plan, var));
+    s->spots[var.i] = (sn_spot){.file = file, .offset = offset};
+}
+
 void sn_session_bind_value(sn_session *s, sn_value v, void *data) {
     assert(s->sources && v.i < sn_graph_n_values(s->plan->graph));
     s->sources[sn_graph_n_vars(s->plan->graph) + s->plan->root[v.i]] = data;

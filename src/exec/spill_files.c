@@ -116,6 +116,10 @@ static snug_status make_all(sn_executor *x, unsigned char *wanted, snug_error *e
     return SNUG_OK;
 }
 
+void sn_executor_spill_to(sn_executor *x, const char *folder) {
+    x->options.spill_folder = folder;
+}
+
 snug_status sn_files_make(sn_executor *x, snug_error *err) {
     const size_t n = sn_state_count(x->state);
     void *wanted;

@@ -277,7 +277,7 @@ snug_status sn_process_book(snug_engine *e, const sn_process_need *need, sn_proc
                             snug_error *err) {
     malloc_trim(0);
     sn_ledger_lock(e);
-    const size_t now = sn_process_beside(e);
+    const size_t now = sn_process_beside(e), aside = e->n_aside_lent > 0 ? 0 : e->aside_bytes;
     sn_ledger_unlock(e);
     const bool ran = e->accounts[SN_MEM_ARENA].peak_bytes > 0;
     const size_t fixed = now + sn_process_tables(need->map_bytes) + thread_bytes(e);
@@ -289,7 +289,8 @@ snug_status sn_process_book(snug_engine *e, const sn_process_need *need, sn_proc
                        "%zu bytes of code to make exceed the address space; plan anew",
                        need->code_bytes);
     *out = (sn_process_booking){.now_bytes = now,
-                                .predicted_bytes = fixed + expected + need->code_bytes / CODE_PART,
+                                .predicted_bytes =
+                                    fixed - aside + expected + need->code_bytes / CODE_PART,
                                 .booked_bytes = booked};
     return SNUG_OK;
 }

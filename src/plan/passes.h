@@ -229,7 +229,7 @@ SNUG_CHECKED snug_status sn_plan_place(sn_planner *p, const sn_plan_options *o, 
 SNUG_CHECKED snug_status sn_plan_emit(sn_planner *p, const sn_layout *l, snug_error *err);
 /* Slots that go to the spill file: those wanted (one per variable; SNUG_E_INVALID where one cannot
  * be), or NULL: all that can. Sets what passes ask of them; before the first layout. */
-SNUG_CHECKED snug_status sn_spill_slots(sn_planner *p, const bool *wanted, snug_error *err);
+SNUG_CHECKED snug_status sn_spill_slots(sn_planner *p, const sn_plan_options *o, snug_error *err);
 size_t sn_spill_bytes_of(const sn_planner *p);          /* of the slots in the file */
 bool sn_spill_uses(const sn_planner *p, uint32_t node); /* slots in the file */
 double sn_spill_seconds(const sn_planner *p);           /* that copies take beyond the updates */

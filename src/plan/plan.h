@@ -174,7 +174,10 @@ typedef struct {
     size_t spill_bytes;  /* the most that may; 0: no limit */
     size_t short_bytes;  /* that the variables alone have too many, where arena_bytes is 1 */
     const bool *spilled; /* per variable: spill exactly these; NULL: the planner's choice */
-    bool whole;          /* nothing runs in slices */
+    bool if_they_can; /* of these, only those that the graph leaves alone but for their update; else
+                            one that it does not is SNUG_E_INVALID */
+    bool file_is_there; /* for them: what it takes of memory is counted already */
+    bool whole;         /* nothing runs in slices */
     /* The same step with more of its gradients inside their updates (sn_fuse_options): the same
      * inputs, outputs, variables and bits. The plan may be of either graph, sn_plan.graph says of
      * which; of this one nothing goes to a file, and `slices` are not asked of it. NULL: none. */
@@ -194,6 +197,13 @@ static inline size_t sn_plan_steps_bytes(size_t n_steps, bool in_slices, size_t 
 
 static inline bool sn_plan_spills(const sn_plan *p, sn_var v) {
     return p->spilled && p->spilled[v.i];
+}
+
+#define SN_SPILL_LEAST_BYTES ((size_t)64 << 10) /* smaller slots gain nothing */
+/* What variables in the file give: the file takes of memory itself. */
+static inline size_t sn_plan_spill_gain(size_t spilled_bytes, bool file_is_there) {
+    const size_t file = file_is_there ? 0 : SN_FILE_MEMORY_BYTES;
+    return spilled_bytes > file ? spilled_bytes - file : 0;
 }
 
 SNUG_CHECKED snug_status sn_plan_build(snug_engine *e, const sn_graph *g, const sn_plan_options *o,

@@ -85,9 +85,9 @@ static snug_status run_passes(sn_planner *p, const sn_plan_options *o, spilling 
         SNUG_TRY(find_facts(p->fused, err));
     p->spills_values = what == ALL_IN_FILES;
     if (what != IN_MEMORY)
-        SNUG_TRY(sn_spill_slots(p, o->spilled, err));
+        SNUG_TRY(sn_spill_slots(p, o, err));
     const size_t spilled = sn_spill_bytes_of(p);
-    const size_t gain = spilled > SN_FILE_MEMORY_BYTES ? spilled - SN_FILE_MEMORY_BYTES : 0;
+    const size_t gain = sn_plan_spill_gain(spilled, o->file_is_there);
     limited.arena_bytes = arena_limit(o, gain, p->spills_values ? SN_FILE_MEMORY_BYTES : 0);
     p->arena_limit = o->spilled ? 0 : limited.arena_bytes;
     const snug_status st = sn_plan_choose(p, &limited, err);

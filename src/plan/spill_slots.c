@@ -22,7 +22,6 @@
 #include <string.h>
 
 #define NONE              UINT32_MAX
-#define LEAST_BYTES       ((size_t)64 << 10) /* smaller slots gain nothing */
 #define LEAST_STAGE_BYTES ((size_t)256 << 10)
 #define MOST_STAGE_BYTES  ((size_t)8 << 20)
 #define MOST_WAITS        3 /* of a step for spilled values */
@@ -159,7 +158,7 @@ static bool may_be_read(const sn_planner *p, sn_value slot) {
 static bool may_spill(const sn_planner *p, uint32_t var) {
     const sn_variable *v = var_at(p, var);
     return v->slot && !p->saved[v->first.i] && updater_of(p, var) != NONE &&
-           p->bytes[v->first.i] >= LEAST_BYTES && may_be_read(p, v->first) &&
+           p->bytes[v->first.i] >= SN_SPILL_LEAST_BYTES && may_be_read(p, v->first) &&
            may_be_read(p, v->last);
 }
 
@@ -268,12 +267,13 @@ static void limit_slots(sn_planner *p) {
     }
 }
 
-snug_status sn_spill_slots(sn_planner *p, const bool *wanted, snug_error *err) {
+snug_status sn_spill_slots(sn_planner *p, const sn_plan_options *o, snug_error *err) {
+    const bool *const wanted = o->spilled;
     const uint32_t n = sn_graph_n_vars(p->graph);
     SNUG_TRY(sn_plan_array(p->plan->zone, n, sizeof *p->spilled, &p->spilled, err));
     for (uint32_t i = 0; i < n; i++) {
         p->spilled[i] = (!wanted || wanted[i]) && may_spill(p, i);
-        if (wanted && wanted[i] && !p->spilled[i])
+        if (wanted && wanted[i] && !p->spilled[i] && !o->if_they_can)
             return sn_fail(err, SNUG_E_INVALID, "plan: variable '%s' cannot be spilled",
                            var_at(p, i)->name);
     }

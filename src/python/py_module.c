@@ -557,7 +557,7 @@ static PyObject *engine_info(PyObject *self, PyObject *none) {
     snug_recorder_info i;
     snug_recorder_tell(py.recorder, &i);
     return Py_BuildValue(
-        "{s:n,s:n,s:n,s:K,s:K,s:K,s:d,s:n,s:n,s:n,s:n,s:n,s:n,s:z,s:L,s:n,s:n,s:d,s:d,s:i}",
+        "{s:n,s:n,s:n,s:K,s:K,s:K,s:d,s:n,s:n,s:n,s:n,s:n,s:n,s:z,s:L,s:n,s:n,s:d,s:d,s:i,s:n}",
         "budget_bytes", (Py_ssize_t)snug_budget_bytes(py.engine), "bytes",
         (Py_ssize_t)snug_engine_bytes(py.engine), "peak_bytes",
         (Py_ssize_t)snug_engine_peak_bytes(py.engine), "flushes", (unsigned long long)i.n_flushes,
@@ -567,8 +567,8 @@ static PyObject *engine_info(PyObject *self, PyObject *none) {
         (Py_ssize_t)i.variable_bytes, "tape_bytes", (Py_ssize_t)i.tape_bytes, "arena_bytes",
         (Py_ssize_t)i.arena_bytes, "miss", i.miss, "slices", (long long)i.slices, "recomputed",
         (Py_ssize_t)i.recomputed, "spilled_bytes", (Py_ssize_t)i.spilled_bytes, "step_seconds",
-        i.step_seconds, "plain_seconds", i.plain_seconds, "threads",
-        snug_engine_threads(py.engine));
+        i.step_seconds, "plain_seconds", i.plain_seconds, "threads", snug_engine_threads(py.engine),
+        "predicted_peak_bytes", (Py_ssize_t)i.predicted_peak_bytes);
 }
 
 static PyObject *sync_all(PyObject *self, PyObject *none) {

@@ -92,7 +92,7 @@ static snug_status write_key(const sn_recording *rec, const sn_side *side, key *
     for (uint32_t i = 0; i < sn_graph_n_vars(g); i++) {
         const sn_variable *v = sn_graph_var_at(g, (sn_var){i});
         SNUG_TRY(add_type(k, &v->type, err));
-        k->words[k->n++] = v->first.i;
+        k->words[k->n++] = (uint64_t)v->slot << 32 | v->first.i;
     }
     SNUG_TRY(reserve(k, 2 * (size_t)sn_graph_n_params(g), err));
     for (uint32_t i = 0; i < sn_graph_n_params(g); i++) {
@@ -123,6 +123,8 @@ static void destroy_entry(snug_recorder *r, sn_entry *e) {
     if (e->session)
         sn_executor_remove(e->side->executor(r), e->session);
     sn_plan_destroy(e->plan);
+    sn_free(r->engine, SN_MEM_PLAN, e->asked,
+            e->asked ? sn_graph_n_vars(e->graph) * sizeof *e->asked : 0);
     sn_free(r->engine, SN_MEM_PLAN, e->donor,
             e->donor ? sn_graph_n_outputs(e->graph) * sizeof *e->donor : 0);
     sn_graph_destroy(e->graph);
@@ -187,8 +189,10 @@ static size_t held_bytes(const snug_recorder *r) {
            sn_executor_others(r->executor);
 }
 
+/* What does not fit may come to lie in a file. */
 size_t sn_cache_slots(const snug_recorder *r) {
-    return r->active_tapes ? (size_t)r->slots_to_come * r->weight_bytes : 0;
+    const size_t all = r->active_tapes ? (size_t)r->slots_to_come * r->weight_bytes : 0;
+    return all > SN_FILE_MEMORY_BYTES && sn_recorder_spills(r) ? SN_FILE_MEMORY_BYTES : all;
 }
 
 /* What is left over in the last blocks of the plan, what those that will follow take, and what the
@@ -220,6 +224,15 @@ static snug_status find_room(snug_recorder *r, const sn_recording *rec, size_t e
     return SNUG_OK;
 }
 
+/* The room is what an arena may have with all variables in memory: what it may have when so many of
+ * their bytes lie in the file. */
+static size_t room_beside(const snug_recorder *r, size_t room, size_t spilled) {
+    const size_t gain = sn_plan_spill_gain(spilled, r->file != NULL), missing = r->share.missing;
+    if (room == 0 || gain == 0)
+        return room;
+    return room + gain > missing ? room + gain - missing : 1;
+}
+
 /* --- planning --------------------------------------------------------------------------------- */
 static double seconds_now(void) {
     struct timespec t;
@@ -249,7 +262,9 @@ size_t sn_cache_left(const sn_share *share, size_t extra) {
 
 static snug_status refuse(const snug_recorder *r, const sn_recording *rec,
                           const sn_plan_floor *floor, size_t extra, snug_error *err) {
-    const sn_share *share = &r->share;
+    sn_share own = r->share;
+    const sn_share *share = &own;
+    own.books -= floor->spilled_bytes < own.books ? floor->spilled_bytes : own.books;
     const size_t breath = r->hooks.collect ? BREATH : r->worker ? BREATH + WAITING * extra : 0;
     const size_t least = sn_share_budget(share, floor->bytes + breath);
     char have[24], need[24], arena[24], outputs[24], held[24], rest[24], value[320];
@@ -312,22 +327,56 @@ static snug_status keep_planned(const sn_recording *rec, sn_entry *e, sn_graph *
     return status;
 }
 
+/* What lies in the file shall stay there. */
+static snug_status note_asked(const sn_recording *rec, sn_entry *e, snug_error *err) {
+    void *block;
+    if (sn_recording_in_file(rec) == 0)
+        return SNUG_OK;
+    SNUG_TRY(sn_alloc_zero(rec->r->engine, SN_MEM_PLAN,
+                           sn_graph_n_vars(e->graph) * sizeof *e->asked, &block, err));
+    e->asked = block;
+    for (uint32_t i = 0; i < rec->n_variable; i++)
+        e->asked[i] = sn_variable_in_file(rec->variable[i]);
+    return SNUG_OK;
+}
+
+/* Slots that are in the file stay there, so that plans of a training do not move them to and fro;
+ * where that is not enough, the planner chooses anew. */
+static snug_status plan_spilling(snug_recorder *r, const sn_recording *rec, sn_room_ask *ask,
+                                 sn_entry *e, sn_room_made *made, snug_error *err) {
+    snug_status status = SNUG_E_BUDGET;
+    ask->options.may_spill = true;
+    ask->options.file_is_there = r->file != NULL;
+    ask->missing = r->share.missing;
+    sn_executor_spill_to(r->executor, sn_engine_spill_folder(r->engine));
+    SNUG_TRY(note_asked(rec, e, err));
+    if (e->asked) {
+        ask->options.spilled = e->asked;
+        ask->options.if_they_can = true;
+        status = e->side->plan(r, ask, e, made, err);
+        ask->options.spilled = NULL;
+    }
+    return status == SNUG_E_BUDGET ? e->side->plan(r, ask, e, made, err) : status;
+}
+
 static snug_status make_plan(snug_recorder *r, const sn_recording *rec, size_t room, size_t extra,
                              sn_entry *e, const sn_graph *wide, snug_error *err) {
     const sn_device *device = e->side->device(r);
     sn_plan_floor floor = {0};
     sn_room_made made;
-    const sn_room_ask ask = {
+    sn_room_ask ask = {
         .graph = e->graph,
         .options = {.devices = &device, .n_devices = 1, .fused = wide, .floor = &floor},
         .room = room,
         .size = {.step_bytes = e->side->counts_steps ? sn_session_step_bytes(e->graph) : 0}};
-    const snug_status status = e->side->plan(r, &ask, e, &made, err);
+    const snug_status status = room > 0 && sn_recorder_spills(r)
+                                   ? plan_spilling(r, rec, &ask, e, &made, err)
+                                   : e->side->plan(r, &ask, e, &made, err);
     if (status == SNUG_E_BUDGET)
         return e->side->refuse(r, rec, &floor, extra, err);
     SNUG_TRY(status);
     e->plan = made.plan;
-    e->arena_limit = made.limit;
+    e->arena_limit = room_beside(r, made.limit, made.plan->spilled_bytes);
     return SNUG_OK;
 }
 
@@ -390,9 +439,21 @@ static snug_status make_entry(snug_recorder *r, const sn_recording *rec, const s
 }
 
 /* --- finding ---------------------------------------------------------------------------------- */
+/* What is in the file stays there, or cannot in any plan. */
+static bool leaves_files(const sn_entry *e, const sn_recording *rec) {
+    for (uint32_t i = 0; rec->r->in_file && i < rec->n_variable; i++)
+        if (sn_variable_in_file(rec->variable[i]) && !sn_plan_spills(e->plan, (sn_var){i}) &&
+            !(e->asked && e->asked[i]))
+            return false;
+    return true;
+}
+
 /* Small enough, and made without a limit or for about this room. */
-static bool serves(const sn_entry *e, size_t room) {
+static bool serves(const sn_entry *e, const sn_recording *rec, size_t all) {
     const size_t limit = e->arena_limit, arena = arena_of(e);
+    const size_t room = room_beside(rec->r, all, e->plan->spilled_bytes);
+    if (!leaves_files(e, rec))
+        return false;
     if (room == 0 || limit == room)
         return limit == room;
     if (arena > room || e->reserve > room - arena)
@@ -409,11 +470,11 @@ static void drop_larger(snug_recorder *r, size_t room) {
         sn_executor_forget(r->executor);
 }
 
-static sn_entry *look_up(const snug_recorder *r, const key *k, size_t room) {
+static sn_entry *look_up(const sn_recording *rec, const key *k, size_t room) {
     const uint64_t hash = hash_of(k);
-    for (sn_entry *e = r->entries; e; e = e->next)
+    for (sn_entry *e = rec->r->entries; e; e = e->next)
         if (e->hash == hash && e->key_words == k->n &&
-            memcmp(e->key, k->words, k->n * sizeof *e->key) == 0 && serves(e, room))
+            memcmp(e->key, k->words, k->n * sizeof *e->key) == 0 && serves(e, rec, room))
             return e;
     return NULL;
 }
@@ -441,8 +502,9 @@ static snug_status find_entry(snug_recorder *r, const sn_recording *rec, const s
                               const key *k, size_t extra, sn_entry **out, snug_error *err) {
     size_t room;
     SNUG_TRY(side->find_room(r, rec, extra, &room, err));
-    side->keep_within(r, room);
-    *out = look_up(r, k, room);
+    *out = look_up(rec, k, room);
+    const size_t spilled = *out ? (*out)->plan->spilled_bytes : sn_recording_in_file(rec);
+    side->keep_within(r, room_beside(r, room, spilled));
     r->info.n_hits += *out != NULL;
     if (*out)
         return SNUG_OK;
@@ -451,6 +513,7 @@ static snug_status find_entry(snug_recorder *r, const sn_recording *rec, const s
     if (r->n_entries >= MAX_ENTRIES)
         evict_oldest(r);
     SNUG_TRY(make_entry(r, rec, side, k, room, extra, out, err));
+    side->keep_within(r, room_beside(r, room, (*out)->plan->spilled_bytes));
     r->plans_to_come -= r->plans_to_come > 0;
     return SNUG_OK;
 }
@@ -467,6 +530,19 @@ static snug_status find_warm(snug_recorder *r, const sn_recording *rec, const sn
     return find_entry(r, rec, side, k, extra, out, err);
 }
 
+/* Of the process, with this plan and what is there already. By half of what equal runs differ by
+ * it is wrong either way. */
+static void foresee(snug_recorder *r, const sn_entry *e, size_t extra) {
+    const size_t there = sn_executor_arena(r->executor, SN_MEM_FIRST_ARENA).bytes;
+    const size_t arena = arena_of(e) > there ? arena_of(e) : there;
+    const size_t away = sn_plan_spill_gain(e->plan->spilled_bytes, r->file != NULL);
+    const size_t sum = r->share.expected + held_bytes(r) + extra - away + arena +
+                       sn_process_tables(arena) + (r->hooks.collect ? BREATH / 2 : 0);
+    size_t *const most = &r->info.predicted_peak_bytes;
+    if (e->side->in_process && snug_budget_bytes(r->engine) > 0 && sum > *most)
+        *most = sum;
+}
+
 snug_status sn_cache_find(snug_recorder *r, const sn_recording *rec, const sn_side *side,
                           size_t extra, sn_entry **out, snug_error *err) {
     key k = {.engine = r->engine};
@@ -475,6 +551,8 @@ snug_status sn_cache_find(snug_recorder *r, const sn_recording *rec, const sn_si
         status = find_warm(r, rec, side, &k, extra, out, err);
     if (status == SNUG_OK)
         (*out)->last_used = ++r->serial;
+    if (status == SNUG_OK)
+        foresee(r, *out, extra);
     if (status == SNUG_OK && r->judges)
         status = sn_fail(err, SNUG_E_INTERRUPTED, "the step would fit; it was only judged");
     sn_free(r->engine, SN_MEM_PLAN, k.words, k.cap * sizeof *k.words);
@@ -487,7 +565,7 @@ bool sn_cache_has(snug_recorder *r, const sn_recording *rec, const sn_side *side
     snug_status status = write_key(rec, side, &k, NULL);
     if (status == SNUG_OK)
         status = side->find_room(r, rec, extra, &room, NULL);
-    const bool has = status == SNUG_OK && look_up(r, &k, room) != NULL;
+    const bool has = status == SNUG_OK && look_up(rec, &k, room) != NULL;
     sn_free(r->engine, SN_MEM_PLAN, k.words, k.cap * sizeof *k.words);
     return has;
 }
@@ -546,6 +624,7 @@ static void host_after(snug_recorder *r, bool went_well) {
 }
 
 const sn_side sn_host_side = {.counts_steps = true,
+                              .in_process = true,
                               .keeps = true,
                               .device = host_device,
                               .executor = host_executor,
@@ -603,4 +682,6 @@ void snug_recorder_trim(snug_recorder *r) {
     sn_cache_clear(r);
     sn_executor_forget(r->executor);
     sn_card_trim(r);
+    if (snug_budget_bytes(r->engine) > 0)
+        (void)sn_slots_make_way(r);
 }

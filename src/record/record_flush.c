@@ -398,10 +398,25 @@ static void bind_leaves(const run *u) {
     }
 }
 
+/* Before others come to memory. */
+static snug_status bind_spilled(const run *u, snug_error *err) {
+    const sn_plan *const plan = u->entry->plan;
+    if (!plan->spilled)
+        return SNUG_OK;
+    SNUG_TRY(sn_recording_to_file(u->rec, plan, err));
+    for (uint32_t i = 0; i < u->rec->n_variable; i++)
+        if (sn_plan_spills(plan, (sn_var){i}))
+            sn_session_bind_file(u->entry->session, (sn_var){i}, u->r->file,
+                                 u->rec->variable[i]->storage->file_at);
+    return SNUG_OK;
+}
+
 static snug_status bind_variables(const run *u, snug_error *err) {
+    SNUG_TRY(bind_spilled(u, err));
     for (uint32_t i = 0; i < u->rec->n_variable; i++) {
         snug_variable *v = u->rec->variable[i];
-        if (!sn_session_uses(u->entry->session, (sn_var){i}))
+        if (!sn_session_uses(u->entry->session, (sn_var){i}) ||
+            sn_plan_spills(u->entry->plan, (sn_var){i}))
             continue;
         SNUG_TRY(bring_variable(u, v, err));
         sn_session_bind_variable(u->entry->session, (sn_var){i}, u->side->bytes(v->storage));
@@ -544,7 +559,7 @@ static void tell(snug_recorder *r, const sn_plan *p) {
     r->info.n_flushes++;
     r->info.slices = p->slices;
     r->info.recomputed = p->n_recomputed;
-    r->info.spilled_bytes = p->spilled_bytes + p->spilled_value_bytes;
+    r->info.spilled_bytes = p->spilled_value_bytes;
     r->info.step_seconds = p->seconds;
     r->info.plain_seconds = p->plain_seconds;
 }
@@ -692,12 +707,14 @@ static void clear(run *u) {
 
 /* Once more after the caller has let go of what it could. */
 static snug_status try_twice(run *u, snug_error *err) {
-    const snug_recorder *r = u->r;
+    snug_recorder *const r = u->r;
     snug_error first;
     SNUG_TRY(sn_recording_inline(u->rec, err));
     const sn_graph_mark mark = sn_graph_mark_now(u->rec->graph);
     const snug_status status = find_and_run(u, &first);
-    if (status == SNUG_E_BUDGET && r->hooks.collect && r->hooks.collect(r->hooks.ctx)) {
+    const bool collected =
+        status == SNUG_E_BUDGET && r->hooks.collect && r->hooks.collect(r->hooks.ctx);
+    if (status == SNUG_E_BUDGET && (sn_slots_make_way(r) || collected)) {
         clear(u);
         sn_graph_clear_outputs(u->rec->graph);
         sn_graph_go_back(u->rec->graph, &mark);

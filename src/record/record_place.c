@@ -1,4 +1,5 @@
-/* record_place.c: where the bytes of a storage lie: on the host, on the card, or on both.
+/* record_place.c: where the bytes of a storage lie: on the host, on the card, or on both. Slots may
+ * lie in a file instead (record_spill.c), where there is no card.
  *
  * Invariants:
  * 1. A storage has bytes on one side at least; where it has them on both, they are the same.
@@ -147,6 +148,8 @@ snug_status sn_storage_to_card(snug_recorder *r, sn_storage *s, snug_error *err)
 snug_status sn_storage_to_host(snug_recorder *r, sn_storage *s, snug_error *err) {
     if (s->data)
         return SNUG_OK;
+    if (s->in_file)
+        return sn_storage_leave_for_host(r, s, err);
     SNUG_TRY(sn_alloc(r->engine, s->category, s->bytes, &s->data, err));
     const snug_status status =
         sn_gpu_move(r->card->gpu, SN_GPU_FROM, s->data, s->on_card->data, s->bytes, err);
@@ -226,6 +229,8 @@ snug_status sn_storage_read(snug_recorder *r, const sn_storage *s, size_t offset
                             size_t bytes, snug_error *err) {
     if (bytes == 0)
         return SNUG_OK;
+    if (s->in_file)
+        return sn_storage_from_file(r, s, offset, to, bytes, err);
     if (!s->data)
         return sn_gpu_move(r->card->gpu, SN_GPU_FROM, to, s->on_card->data + offset, bytes, err);
     memcpy(to, (const char *)s->data + offset, bytes);

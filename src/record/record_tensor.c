@@ -94,7 +94,8 @@ void sn_storage_free_left(snug_recorder *r) {
     r->left_bytes = 0;
 }
 
-/* The arena waits for the next run only: where there is no room else, that makes it anew. */
+/* The arena waits for the next run only: where there is no room else, that makes it anew. And slots
+ * may wait in a file. */
 static snug_status take_bytes(snug_recorder *r, sn_category cat, size_t bytes, void **out,
                               snug_error *err) {
     const snug_status status = sn_alloc(r->engine, cat, bytes, out, err);
@@ -102,7 +103,10 @@ static snug_status take_bytes(snug_recorder *r, sn_category cat, size_t bytes, v
         return status;
     sn_storage_free_left(r);
     sn_executor_forget(r->executor);
-    return sn_alloc(r->engine, cat, bytes, out, err);
+    const snug_status again = sn_alloc(r->engine, cat, bytes, out, err);
+    return again == SNUG_E_BUDGET && sn_slots_make_way(r)
+               ? sn_alloc(r->engine, cat, bytes, out, err)
+               : again;
 }
 
 snug_status sn_storage_create(snug_recorder *r, sn_category cat, size_t bytes, sn_storage **out,
@@ -143,6 +147,7 @@ void sn_storage_drop(snug_recorder *r, sn_storage *s) {
     if (!leave_for_run(r, s))
         sn_storage_leave_host(r, s);
     sn_storage_leave_card(r, s);
+    sn_storage_leave_slots(r, s);
     sn_free(r->engine, SN_MEM_TENSORS, s, sizeof *s);
 }
 
@@ -625,6 +630,8 @@ snug_status sn_variable_storage(snug_variable *v, snug_error *err) {
         sn_storage_drop(v->r, s);
     else
         v->storage = s;
+    if (status == SNUG_OK && v->slot)
+        sn_storage_enter_slots(v->r, s);
     return status;
 }
 

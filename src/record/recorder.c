@@ -141,6 +141,8 @@ void snug_recorder_tell(snug_recorder *r, snug_recorder_info *out) {
     sn_storage_free_left(r);
     *out = r->info;
     out->tape_bytes = tape_bytes(r);
+    for (const sn_storage *s = r->in_file; s; s = s->next_slot)
+        out->spilled_bytes += s->bytes;
     out->n_nodes = r->main->n_nodes;
     out->n_plans = r->n_entries;
     out->tensor_bytes = r->tensor_bytes;

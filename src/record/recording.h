@@ -37,6 +37,9 @@
 typedef struct sn_storage {
     void *data;                   /* on the host; NULL: not there */
     struct sn_gpu_block *on_card; /* the same on the card; for those who see card.h */
+    bool in_file;                 /* there from file_at on, and nowhere else */
+    size_t file_at;
+    struct sn_storage *next_slot, **slot_link; /* of slots: in the file, or on the host */
     size_t bytes;
     uint32_t refs, pins;        /* pins: who looks at `data` */
     sn_category category;       /* of own bytes */
@@ -219,7 +222,8 @@ typedef struct sn_entry {
     sn_plan *plan;
     uint32_t *donor; /* per output: the leaf whose bytes it may take; UINT32_MAX: none */
     sn_session *session;
-    size_t arena_limit; /* the plan was made for; 0: none */
+    bool *asked;        /* per variable: was to be left in the spill file; NULL: none */
+    size_t arena_limit; /* the plan was made for, with what it spills not in memory; 0: none */
     size_t reserve;     /* it takes of a card beside that when it first runs; 0: it has run */
     uint64_t last_used;
     struct sn_entry *next;
@@ -287,7 +291,9 @@ struct snug_recorder {
     sn_executor *executor;
     const struct sn_side *side; /* of steps that are worth the way there; else the host's */
     uint32_t n_sides;
-    struct sn_card *card; /* beside the host (card.h); NULL: there is none */
+    struct sn_card *card;        /* beside the host (card.h); NULL: there is none */
+    sn_spill *file;              /* of slots that wait; NULL: there is none */
+    sn_storage *in_file, *slots; /* in it, and not; chained by next_slot */
     size_t fed_bytes; /* values of so many are made on the host: plans bring them; 0: none yet */
     bool on_host;     /* who sits records for the host */
     sn_entry *entries;
@@ -357,6 +363,26 @@ void sn_storage_leave_card(snug_recorder *r, sn_storage *s);
 void sn_storage_unpin(snug_recorder *r, sn_storage *s);
 SNUG_CHECKED snug_status sn_storage_read(snug_recorder *r, const sn_storage *s, size_t offset,
                                          void *to, size_t bytes, snug_error *err);
+
+/* --- record_spill.c: in a file ---------------------------------------------------------------- */
+/* Whether plans may keep bytes in files: there is a folder, and all runs on the host. */
+bool sn_recorder_spills(const snug_recorder *r);
+/* Moves what the plan spills there, or makes it there; what is there stays. */
+SNUG_CHECKED snug_status sn_recording_to_file(const sn_recording *rec, const sn_plan *plan,
+                                              snug_error *err);
+bool sn_variable_in_file(const snug_variable *v);
+/* A slot has bytes on the host now. */
+void sn_storage_enter_slots(snug_recorder *r, sn_storage *s);
+/* Who wants bytes that are not there: all large slots go to the file. Whether any went. */
+bool sn_slots_make_way(snug_recorder *r);
+/* Of a storage that is there: its bytes, or all of it to memory. */
+SNUG_CHECKED snug_status sn_storage_from_file(snug_recorder *r, const sn_storage *s, size_t offset,
+                                              void *to, size_t bytes, snug_error *err);
+SNUG_CHECKED snug_status sn_storage_leave_for_host(snug_recorder *r, sn_storage *s,
+                                                   snug_error *err);
+void sn_storage_leave_slots(snug_recorder *r, sn_storage *s); /* and the file */
+/* Bytes of the recording's variables that are there. */
+size_t sn_recording_in_file(const sn_recording *rec);
 
 /* --- tensor handles --------------------------------------------------------------------------- */
 SNUG_CHECKED snug_status sn_tensor_create(snug_recorder *r, const snug_type *type,
@@ -556,6 +582,7 @@ typedef struct {
 typedef struct sn_side {
     uint64_t word;           /* of keys: plans of one side serve no other */
     bool counts_steps;       /* of plans: they come out of the room, too */
+    bool in_process;         /* what arenas take here is the process' */
     bool keeps;              /* bytes of large results wait for the next run's */
     const sn_feeding *feeds; /* leaves that are too large for it; NULL: they are brought whole */
     const sn_device *(*device)(const snug_recorder *r);

@@ -1,14 +1,16 @@
-/* lines.h: half floats under the loops of wider ones. Some hundred elements at a time, halves are widened into lines on
- * the thread's stack, a loop over f32 (or f64, for references) runs on the lines, and what it wrote is rounded back.
- * Nothing is planned for that, and no loop is written twice.
+/* lines.h: half floats under the loops of wider ones. Some hundred elements at a time, halves are
+ * widened into lines on the thread's stack, a loop over f32 (or f64, for references) runs on the
+ * lines, and what it wrote is rounded back. Nothing is planned for that, and no loop is written
+ * twice.
  *
- *     sn_line_spans(c, n, exp_f32, SNUG_F32);      // exp_f32 sees views of f32, from element 0 on
- *     sn_line_walk(&w, c, add_f32, SNUG_F32);      // the same for rows of a walk
+ *     sn_line_spans(c, n, exp_f32, SNUG_F32);   // exp_f32 sees views of f32, from element 0 on
+ *     sn_line_walk(&w, c, add_f32, SNUG_F32);   // the same for rows of a walk
  *
- * 1. A piece of all inputs is read before any of an output is written, and outputs are written where inputs of the same
- *    index lie: what may run in place in f32 may in halves.
- * 2. An element's bits do not depend on where pieces are cut: that is for loops in which element i of an output depends
- *    on element i of inputs alone, whatever its index (not for random numbers by position).
+ * 1. A piece of all inputs is read before any of an output is written, and outputs are written
+ *    where inputs of the same index lie: what may run in place in f32 may in halves.
+ * 2. An element's bits do not depend on where pieces are cut: that is for loops in which element i
+ *    of an output depends on element i of inputs alone, whatever its index (not for random numbers
+ *    by position).
  * 3. Results are rounded once more, from the line, to nearest, ties to even. */
 #ifndef SN_KERNELS_CPU_LINES_H
 #define SN_KERNELS_CPU_LINES_H
@@ -40,7 +42,8 @@ static inline bool sn_call_has_halves(const sn_call *c) {
 void sn_halves_to_f32(snug_dtype from, const void *in, int64_t n, float *out);
 void sn_halves_of_f32(snug_dtype to, const float *in, int64_t n, void *out);
 
-/* line: SNUG_F32 or SNUG_F64, what the span or row takes where an operand is a half; others stay as they are. */
+/* line: SNUG_F32 or SNUG_F64, what the span or row takes where an operand is a half; others stay as
+ * they are. */
 void sn_line_spans(const sn_call *c, int64_t n, sn_span span, snug_dtype line);
 void sn_line_walk(const sn_walk *w, const sn_call *c, sn_row row, snug_dtype line);
 /* As sn_walk_elements, for references. */

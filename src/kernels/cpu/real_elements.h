@@ -1,5 +1,5 @@
-/* real_elements.h: reading and writing real elements as double, for the reference kernels. Which type
- * it is stays the same for a whole loop, so the compiler takes the branches out of it. */
+/* real_elements.h: reading and writing real elements as double, for the reference kernels. Which
+ * type it is stays the same for a whole loop, so the compiler takes the branches out of it. */
 #ifndef SN_KERNELS_CPU_REAL_ELEMENTS_H
 #define SN_KERNELS_CPU_REAL_ELEMENTS_H
 
