@@ -108,7 +108,7 @@ typedef struct {
     size_t recomputed, spilled_bytes;
     double step_seconds, plain_seconds; /* expected of the newest plan; and without a limit */
 } snug_recorder_info;
-/* Bytes of dropped results that wait for the next run's go back first: what is told is held. */
+/* Bytes of dropped results that wait for the next run's go back first: what is reported is held. */
 SNUG_API void snug_recorder_tell(snug_recorder *r, snug_recorder_info *out);
 /* Gives plans that are not running back, and the arena; nothing while a plan runs. */
 SNUG_API void snug_recorder_trim(snug_recorder *r);
@@ -174,7 +174,7 @@ SNUG_API SNUG_CHECKED snug_status snug_recorder_draw_seeded(snug_recorder *r, co
                                                             int64_t seed, int64_t *out,
                                                             snug_error *err);
 /* Outside of traces operations with the same seed draw from one sequence, one after the other.
- * Where a place other than 0 is told, those that come then have one of its own, which begins like
+ * Where a place other than 0 is set, those that come then have one of its own, which begins like
  * the others. */
 SNUG_API void snug_recorder_set_place(snug_recorder *r, uint64_t place);
 /* How many places operations with seeds were given in traces; and that the next ones are numbered

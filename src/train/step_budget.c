@@ -15,7 +15,7 @@
 /* Of a plan without its steps, at most: tables, and the rest of its last block. */
 #define PLAN_BYTES 16384
 /* A remainder of the batch may need more than the whole (its slices do not come out even): a floor
- * that is told before the rows are known has this part of the arena for that, and no more than so
+ * that is named before the rows are known has this part of the arena for that, and no more than so
  * many bytes. */
 #define REMAINDER_PART  8
 #define REMAINDER_BYTES ((size_t)256 << 10)
