@@ -122,6 +122,7 @@ typedef struct {
 void sn_build_sort(sn_builder *b, sn_value x, const sn_sort *how, sn_value *values,
                    sn_value *places);
 sn_value sn_build_clip(sn_builder *b, sn_value x, double low, double high);
+sn_value sn_build_log_sigmoid(sn_builder *b, sn_value x);
 
 /* --- layout (build_layout.c): compositions; axes may be negative, from the end --------------- */
 sn_value sn_build_expand_dims(sn_builder *b, sn_value x, int axis); /* a new axis of extent 1 */

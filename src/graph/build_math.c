@@ -76,3 +76,7 @@ sn_value sn_build_clip(sn_builder *b, sn_value x, double low, double high) {
     a.clip.high = (int64_t)sn_build_param(b, "", high).i;
     return sn_build(b, SN_OP_clip, &a, &x, 1);
 }
+
+sn_value sn_build_log_sigmoid(sn_builder *b, sn_value x) {
+    return sn_build_neg(b, sn_build_softplus(b, sn_build_neg(b, x)));
+}
