@@ -76,7 +76,7 @@ static void test_one_change_draws_nothing_of_another(void **state) {
         expect_real((double)both[i], (double)alone[i], 1e-5);
 }
 
-static void test_unknown_words_are_told(void **state) {
+static void test_unknown_words_are_refused(void **state) {
     (void)state;
     sn_augment a;
     snug_error err = {0};
@@ -127,7 +127,7 @@ int main(void) {
         cmocka_unit_test(test_changes_come_at_random_and_keep_pixels_whole),
         cmocka_unit_test(test_a_flip_is_the_mirror_image),
         cmocka_unit_test(test_one_change_draws_nothing_of_another),
-        cmocka_unit_test(test_unknown_words_are_told),
+        cmocka_unit_test(test_unknown_words_are_refused),
         engine_test(test_workers_make_the_same_pictures),
         engine_test(test_pictures_of_another_size_are_refused),
     };

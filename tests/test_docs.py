@@ -24,7 +24,10 @@ BLOCK = re.compile(r"^```(\S*)\n(.*?)^```\n(?:\n?\*((?:Needs|Takes) [^\n*]*)\*)?
 LANGUAGES = {"sh", "console", "python", "text", "c"}
 MOST_WORDS = 1000  # of the README
 OWN = {"make", "make test", "make test-full"}
-PEERS = re.compile(r"TensorFlow|PyTorch|JAX|ONNX Runtime|tf\.data(?! ?\.)")
+PEERS = re.compile(r"TensorFlow|PyTorch|JAX|ONNX Runtime|oneDNN|OpenBLAS|pocketfft|tf\.data(?! ?\.)")
+MEASURED = ["docs/speed.md", "docs/libraries.md"]  # where figures beside other engines and libraries stand
+TEST_TAKES = {"README.md": r"make test\n```\n\*Takes ([^:*\n]+)", "CONTRIBUTING.md": r"`make test` before you are done: it takes ([^,\n]+)",
+              "docs/reliability.md": r"(?m)^\| `make test` \|.*\| ([^|]+) \|$"}
 FIGURE = re.compile(r"(?<![\w.=])(\d[\d,.]*) ?(ns|us|ms|s|MiB|/s|x)\b(?! \d)")
 
 
@@ -175,15 +178,20 @@ class Numbers(unittest.TestCase):
         self.assertEqual(shown, set(json.loads(read("bench/speed.json"))))
 
     def test_no_page_has_another_number(self):
-        """A line that sets a figure beside another engine's name has it from docs/speed.md."""
-        known = {"".join(m) for m in FIGURE.findall(read("docs/speed.md"))}
+        """A line that sets a figure beside another engine's or library's name has it from one of two pages."""
+        known = {"".join(m) for name in MEASURED for m in FIGURE.findall(read(name))}
         for name in PAGES:
-            if name in ("docs/speed.md", "docs/ops.md", "docs/compatibility.md"):
+            if name in (*MEASURED, "docs/ops.md", "docs/compatibility.md"):
                 continue
             for n, line in enumerate(read(name).split("\n"), 1):
                 if PEERS.search(line):
                     other = {"".join(m) for m in FIGURE.findall(line)} - known
-                    self.assertFalse(other, f"{name}:{n} has {other}, which docs/speed.md has not: {line.strip()}")
+                    self.assertFalse(other, f"{name}:{n} has {other}, which {MEASURED} have not: {line.strip()}")
+
+    def test_pages_agree_how_long_the_tests_take(self):
+        said = {name: re.findall(words, read(name)) for name, words in TEST_TAKES.items()}
+        self.assertEqual([len(s) for s in said.values()], [1, 1, 1], said)
+        self.assertEqual(len(set(sum(said.values(), []))), 1, said)
 
 
 class Itself(unittest.TestCase):

@@ -295,7 +295,7 @@ SNUG_API void snug_pipeline_rest(snug_engine *engine, int rests);
 SNUG_API size_t snug_pipeline_to_come(const snug_dataset *d, size_t *held);
 
 /* Passes that take long before an element comes: "listing" files, filling the "shuffle buffer",
- * a first pass into a "cache". Those longer than after_seconds are told of, ten times a second at
+ * a first pass into a "cache". Those longer than after_seconds are reported, ten times a second at
  * most, by the thread that does the work, and once when they are over; NULL: nobody. Set before
  * pipelines run. */
 typedef enum { SNUG_PASS_LISTING, SNUG_PASS_SHUFFLE, SNUG_PASS_CACHE } snug_pass_kind;
@@ -307,7 +307,7 @@ typedef struct snug_pass {
     int over;          /* it has ended, well or not */
 } snug_pass;
 SNUG_API void snug_pipeline_progress(snug_engine *engine, double after_seconds,
-                                     void (*tell)(void *ctx, const snug_pass *pass), void *ctx);
+                                     void (*each)(void *ctx, const snug_pass *pass), void *ctx);
 
 #ifdef __cplusplus
 }

@@ -46,7 +46,7 @@ SNUG_API SNUG_CHECKED snug_status snug_device_budget(snug_engine *engine, size_t
 SNUG_API SNUG_CHECKED snug_status snug_device_budget_parse(const char *text, size_t total_bytes,
                                                            size_t *bytes, snug_error *err);
 
-/* Bytes of a device are as its driver tells them. */
+/* Bytes of a device are as its driver counts them. */
 typedef struct {
     char name[24]; /* "cpu:0", "gpu:0" */
     int is_gpu;

@@ -24,7 +24,7 @@ extern "C" {
 typedef struct snug_engine snug_engine;
 
 /* The caller's allocator. alloc returns memory aligned to `align` (a power of two) or NULL; free is
- * told the size it asked for. Zeroed is not promised. Asked by one thread at a time, which must not
+ * given the size that was asked for. Zeroed is not promised. Asked by one thread at a time, which must not
  * ask the engine for anything meanwhile. */
 typedef struct {
     void *ctx;

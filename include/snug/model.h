@@ -115,7 +115,7 @@ SNUG_API const snug_type *snug_model_input(const snug_model *model); /* with dim
 SNUG_API const snug_type *snug_model_output(const snug_model *model);
 /* The type of y the loss wants for this model (dims[0] = -1); integers for sparse losses. */
 SNUG_API void snug_model_target(const snug_model *model, snug_type *out);
-/* Of models with several inputs or outputs; the functions above tell of the first. */
+/* Of models with several inputs or outputs; the functions above are of the first. */
 SNUG_API size_t snug_model_n_inputs(const snug_model *model);
 SNUG_API size_t snug_model_n_outputs(const snug_model *model);
 SNUG_API const char *snug_model_input_name(const snug_model *model, size_t i); /* may be "" */

@@ -35,7 +35,7 @@ SNUG_API void snug_program_drop(snug_program *p); /* NULL is legal */
 /* A value that is the same for all elements; held. */
 SNUG_API SNUG_CHECKED snug_status snug_program_constant(snug_program *p, const snug_datum *value,
                                                         int *slot, snug_error *err);
-/* A part that something else gives: a program that has one tells types only. */
+/* A part that something else gives: a program that has one gives types only. */
 SNUG_API SNUG_CHECKED snug_status snug_program_blank(snug_program *p, const snug_type *type,
                                                      int is_text, int *slot, snug_error *err);
 /* A row of the function table, whose tensors are slots: arguments of kind SNUG_ARG_SLOT, also in

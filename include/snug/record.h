@@ -112,7 +112,7 @@ typedef struct {
      * of the runs so far were chosen, before there was an arena for them; else 0. */
     size_t predicted_peak_bytes;
 } snug_recorder_info;
-/* Bytes of dropped results that wait for the next run's go back first: what is told is held. */
+/* Bytes of dropped results that wait for the next run's go back first: what is reported is held. */
 SNUG_API void snug_recorder_tell(snug_recorder *r, snug_recorder_info *out);
 /* Gives plans that are not running back, and the arena; under a budget with a folder to spill to
  * (engine.h) slots of optimizers wait there from now on. Nothing while a plan runs. */
@@ -179,7 +179,7 @@ SNUG_API SNUG_CHECKED snug_status snug_recorder_draw_seeded(snug_recorder *r, co
                                                             int64_t seed, int64_t *out,
                                                             snug_error *err);
 /* Outside of traces operations with the same seed draw from one sequence, one after the other.
- * Where a place other than 0 is told, those that come then have one of its own, which begins like
+ * Where a place other than 0 is set, those that come then have one of its own, which begins like
  * the others. */
 SNUG_API void snug_recorder_set_place(snug_recorder *r, uint64_t place);
 /* How many places operations with seeds were given in traces; and that the next ones are numbered

@@ -43,7 +43,7 @@ typedef struct {
 
 /* All sizes in bytes. peak = process + weights + optimizer + arena + books; what is left of a
  * budget beside peak, reserve and later is spare. Where the step does not fit, everything but fits,
- * budget and floor is told of the smallest plan there is. */
+ * budget and floor is that of the smallest plan there is. */
 typedef struct {
     int fits;             /* 1 without a budget */
     size_t budget_bytes;  /* 0: none */

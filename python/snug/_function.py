@@ -38,7 +38,7 @@ def functions_run_eagerly():
 
 
 def has_own_gradient():
-    """Told by custom_gradient: traces that are open cannot be differentiated from outside."""
+    """custom_gradient calls it: traces that are open cannot be differentiated from outside."""
     for trace in _open:
         trace.own_gradient = True
 
@@ -185,7 +185,7 @@ class _Trace:
         self.choices = None     # of the next one
         self.gradients, self.connected, self.wanted = {}, connected or {}, None     # see _branches.py
         self.prints = []        # (what tf.print is given with None for tensors, keywords, tensors)
-        self.steps = []         # optimizers that have a schedule: they are told the rate of each call's step
+        self.steps = []         # optimizers that have a schedule: they get the rate of each call's step
 
     def record(self, function, args, kwargs, call, with_tape, axes=None):
         around, depth, stopped = list(_tape.ACTIVE), len(_open), None
@@ -284,7 +284,7 @@ def name_of(tensor):
 
 
 def note_print(inputs, kwargs):
-    """What tf.print is told in an open trace is shown whenever the trace is called; False: none is open."""
+    """What tf.print is given in an open trace is shown whenever the trace is called; False: none is open."""
     if not _open:
         return False
     flat = _nest.flatten(list(inputs))
@@ -295,7 +295,7 @@ def note_print(inputs, kwargs):
 
 
 def note_step(optimizer):
-    """Told by an optimizer whose rate is Python's to know: a trace that is open asks it at each call, for one step."""
+    """Called by an optimizer whose rate is Python's to know: a trace that is open asks it at each call, for one step."""
     if _open and any(o is optimizer for o in _open[-1].steps):
         raise Peek
     if _open:

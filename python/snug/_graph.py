@@ -456,7 +456,7 @@ def _assignment(variable, value, how, kind):
 
 
 class _Assign:
-    """What an assignment does in a run; the session is told by the run."""
+    """What an assignment does in a run; the run calls the session."""
 
     def __init__(self, variable, how):
         self.variable, self.how, self.of_session = variable, how, True

@@ -159,7 +159,7 @@ class Operation:
 
 # --- printing -------------------------------------------------------------------------------------------
 def print(*inputs, output_stream=None, summarize=3, sep=" ", end="\n", name=None):
-    """tf.print: to stderr unless told otherwise; long tensors are shortened. In a trace: at each call of it."""
+    """tf.print: to stderr where no stream is given; long tensors are shortened. In a trace: at each call of it."""
     if _C.is_capturing() and any(hasattr(x, "_slot") for x in _nest.flatten(list(inputs))):
         raise Peek
     if _C.is_tracing() and note_print(inputs, {"output_stream": output_stream, "summarize": summarize, "sep": sep, "end": end}):

@@ -2,13 +2,13 @@
 import contextlib
 import sys
 
-_state = {"told": False, "step": None, "writers": 0}
+_state = {"warned": False, "step": None, "writers": 0}
 
 
-def tell():
+def warn():
     """One line on stderr: a script that looks for its logs should know why there are none."""
-    if not _state["told"]:
-        _state["told"] = True
+    if not _state["warned"]:
+        _state["warned"] = True
         print("snug: tf.summary writes nothing; what a script gives it is dropped", file=sys.stderr)
 
 
@@ -35,7 +35,7 @@ class SummaryWriter:
 
 
 def create_file_writer(logdir, max_queue=None, flush_millis=None, filename_suffix=None, name=None, experimental_trackable=False):
-    tell()
+    warn()
     return SummaryWriter()
 
 
@@ -96,7 +96,7 @@ def get_step():
 
 
 def trace_on(graph=True, profiler=False, profiler_outdir=None):
-    tell()
+    warn()
 
 
 def trace_export(name, step=None, profiler_outdir=None):
@@ -113,7 +113,7 @@ def flush(writer=None, name=None):
 
 # --- tf.profiler.experimental: the same --------------------------------------------------------------------
 def start(logdir, options=None):
-    tell()
+    warn()
 
 
 def stop(save=True):
@@ -122,7 +122,7 @@ def stop(save=True):
 
 class Profile(contextlib.AbstractContextManager):
     def __init__(self, logdir, options=None):
-        tell()
+        warn()
 
     def __exit__(self, *exception):
         return None

@@ -114,7 +114,7 @@ class GradientTape(_C.Tape):
 
     # --- derivatives ------------------------------------------------------------------------------
     def link(self, value):
-        """The value anew, through a custom call that hands gradients on: one that gradient() can be told to stop at."""
+        """The value anew, through a custom call that hands gradients on: one that gradient() can stop at."""
         after = tf.stop_gradient(value)
         self._watch(after)
         self._customs.append(_Custom([value], [after], [], lambda dy: ([dy], [])))

@@ -71,7 +71,7 @@ class _Captured:
             try:
                 made = _call(self.function, self.dataset._shape, parts)
                 break
-            except tf.errors.OpError as error:  # of this element's values: told when it is asked for
+            except tf.errors.OpError as error:  # of this element's values: raised when it is asked for
                 failed = error
                 if n == 8:
                     raise

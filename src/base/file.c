@@ -99,7 +99,7 @@ static const memory_row memory_rows[] = {
     {0x958458f6, "hugetlbfs"},
 };
 
-/* What files cannot be made in is told before a plan counts on it. */
+/* A folder that takes no files is refused before a plan counts on it. */
 static int check_writable(const char *path) {
     struct stat st;
     if (stat(path, &st) != 0)

@@ -40,7 +40,7 @@ typedef struct {
     snug_engine *engine;
     bool color_out, color_err; /* whether stdout / stderr take colours */
     int style;                 /* SNUG_REPORT_ bits for stdout */
-    double pass_told;          /* second of a long pass that was told of last */
+    double pass_printed;       /* second of a long pass that was printed last */
 } cli;
 
 typedef struct {
@@ -147,7 +147,7 @@ snug_status cli_open_data(cli *c, const snug_model *m, cli_data_options ids, cli
 void cli_close_data(cli_data *d);
 /* The input (or output) that an argument names in front of '=', else -1; *value is what follows. */
 int cli_named(const snug_model *m, bool input, const char *argument, const char **value);
-/* Whether a file of so many bytes can be made at a path, or at the option's: better told before
+/* Whether a file of so many bytes can be made at a path, or at the option's: better refused before
  * training than after. */
 snug_status cli_check_file(const cli *c, const char *path, size_t bytes, snug_error *err);
 snug_status cli_check_output(const cli *c, option_id id, size_t bytes, snug_error *err);

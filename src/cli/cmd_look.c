@@ -6,7 +6,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* Of a plan: there, sizes of most models can still be told. */
+/* Of a plan: up to here the sizes of most models are numbers that can be printed. */
 #define MAX_BATCH (INT64_C(1) << 40)
 
 typedef struct {

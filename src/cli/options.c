@@ -143,7 +143,7 @@ static void print_overview(FILE *out) {
                 cli_commands[i].help);
     fprintf(
         out,
-        "\n`snug COMMAND --help` tells the options, `snug --version` the version.\n"
+        "\n`snug COMMAND --help` lists the options, `snug --version` the version.\n"
         "Data go to stdout, messages to stderr; --json makes the data JSON.\n"
         "Exit codes: 0 ok, 1 not built or no memory, 2 usage, 3 does not fit, 4 bad input file or\n"
         "data, 5 NaN or infinity, 6 file or disk, 70 a bug in Snug, 130 stopped by Ctrl-C "

@@ -196,10 +196,10 @@ static void draw_pass(void *ctx, const snug_pass *p) {
 }
 
 static void log_pass(void *ctx, const snug_pass *p) {
-    double *told = ctx;
-    if (!p->over && p->seconds >= *told + 10)
+    double *printed = ctx;
+    if (!p->over && p->seconds >= *printed + 10)
         print_pass(p, "", "\n");
-    *told = p->over ? 0 : p->seconds >= *told + 10 ? p->seconds : *told;
+    *printed = p->over ? 0 : p->seconds >= *printed + 10 ? p->seconds : *printed;
 }
 
 void progress_tell_passes(cli *c) {
@@ -209,7 +209,7 @@ void progress_tell_passes(cli *c) {
                            after      ? atof(after)
                            : terminal ? 0.5
                                       : 10,
-                           terminal ? draw_pass : log_pass, &c->pass_told);
+                           terminal ? draw_pass : log_pass, &c->pass_printed);
 }
 
 snug_callback progress_callback(progress *p) {

@@ -1,4 +1,4 @@
-/* advance.h: what takes long before the first element comes, told to whom the engine knows
+/* advance.h: what takes long before the first element comes, reported to whom the engine knows
  * (snug_pipeline_progress).
  *
  *     sn_advance_step(e, &pass, SNUG_PASS_CACHE, n, all);      // for each element
@@ -15,12 +15,12 @@
 /* Zeroed at the start; one thread at a time. */
 typedef struct {
     snug_pass_kind kind;
-    int64_t done, all, began_ns, told_ns; /* began_ns 0: no step yet; told_ns 0: never */
+    int64_t done, all, began_ns, reported_ns; /* 0: no step yet; 0: never */
 } sn_advance;
 
 void sn_advance_step(const snug_engine *e, sn_advance *p, snug_pass_kind kind, int64_t done,
                      int64_t all);
-/* Says that it is over, where somebody was told; zeroed then. */
+/* Reports that it is over, where anything was reported; zeroed then. */
 void sn_advance_end(const snug_engine *e, sn_advance *p);
 
 #endif

@@ -81,7 +81,7 @@ static snug_status check_kind(sn_picture_kind kind, const sn_picture_source *s,
 }
 
 /* As TensorFlow's, decode_jpeg and decode_png take JPEG, PNG and GIF pictures; what is none of them
- * is told by the reader of the one that was asked for. */
+ * is refused by the reader of the one that was asked for. */
 static snug_status read_still(snug_engine *e, const sn_picture_source *s,
                               const sn_picture_options *o, snug_datum *out, snug_error *err) {
     const sn_picture_read readers[] = {o->otherwise, sn_jpeg_read, sn_png_read, sn_gif_read,

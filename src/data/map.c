@@ -5,7 +5,7 @@
  *
  * The asking thread fills slots with elements of the stage before it and takes finished ones from
  * the head, so order is the stream's whoever is done first. A failed element stands in its slot
- * like any other and is told when its turn comes.
+ * like any other and is given when its turn comes.
  *
  * Invariants:
  * 1. Slots [head, taken) are a worker's or done, [taken, tail) wait; all three change under the

@@ -175,7 +175,7 @@ static struct timespec soon(void) {
     return t;
 }
 
-/* Takes the first entry, under the mutex; the last stays to be told again. */
+/* Takes the first entry, under the mutex; the last stays, to be given again. */
 static entry *pop(prefetch *p) {
     entry *e = p->first;
     if (e->status == SNUG_E_END)

@@ -39,7 +39,7 @@ typedef struct sn_gpu_device {
     size_t first_context;     /* bytes, when it was opened */
     size_t loaded_bytes;      /* that it grew by since, but for captured runs: libraries' code */
     size_t captured_bytes;    /* that captured runs took, now or before */
-    sn_gpu_facts facts;       /* as the driver last told; asking it takes as long as a small run */
+    sn_gpu_facts facts;       /* as the driver last said; asking it takes as long as a small run */
     size_t room_bytes;        /* of them, and of the budget */
     int64_t room_ms;          /* when; 0: something was taken or given since */
 } sn_gpu_device;

@@ -243,12 +243,12 @@ static snug_status run_on_host(const sn_runner *r, const sn_bound *bound, const 
 snug_status sn_gpu_call(sn_runner *r, sn_session *s, const sn_bound *bound, const sn_call *call,
                         snug_error *err) {
     const sn_gpu_device *d = sn_gpu_card(r);
-    sn_call there = *call;
+    sn_call on_device = *call;
     (void)s;
     if (bound->on_host)
         return run_on_host(r, bound, call, err);
-    there.param = (const sn_scalar *)sn_gpu_side_of(r)->params + bound->param_at;
-    return d->api->run(d->gpu, (int)bound->step->queue, &there, err);
+    on_device.param = (const sn_scalar *)sn_gpu_side_of(r)->params + bound->param_at;
+    return d->api->run(d->gpu, (int)bound->step->queue, &on_device, err);
 }
 
 /* --- feeds and copies ------------------------------------------------------------------------- */
@@ -283,11 +283,11 @@ static unsigned char *feeds_at(const sn_runner *r, bool next) {
 static snug_status feed_whole(const sn_runner *r, const sn_session *s, const sn_bound *bound,
                               int64_t iteration, const snug_view *to, snug_error *err) {
     const sn_gpu_device *d = sn_gpu_card(r);
-    const bool there = is_ahead(r, s);
+    const bool on_device = is_ahead(r, s);
     const unsigned char *slot = slot_of(r, bound, iteration);
-    if (there)
+    if (on_device)
         slot = feeds_at(r, false) + (slot - sn_gpu_pinned_stage(r));
-    return d->api->copy(d->gpu, there ? SN_GPU_WITHIN : SN_GPU_TO, (int)bound->step->queue,
+    return d->api->copy(d->gpu, on_device ? SN_GPU_WITHIN : SN_GPU_TO, (int)bound->step->queue,
                         to->data, slot, to->bytes, err);
 }
 

@@ -6,8 +6,8 @@
  *    nothing.
  * 2. All of that happens under the engine's lock, so a caller's allocator is asked by one thread at
  *    a time.
- * 3. The allocator is asked for at least one byte, so that each pointer is unique, and told the
- *    same size when it gets it back. */
+ * 3. The allocator is asked for at least one byte, so that each pointer is unique, and given
+ *    the same size when it gets it back. */
 #include "base/size.h"
 #include "memory/private.h"
 

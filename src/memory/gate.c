@@ -12,8 +12,8 @@
  * 2. What is granted between two looks is at most a quarter of what was left, or LEAST_GRANT: the
  *    rest is for what grows without asking (an interpreter, libraries) meanwhile.
  * 3. A process that is larger than its budget from the first is not kept here, nor is one that will
- *    be refused: they can only be told what would do, and finding that out may take more than there
- *    is, but not more than the system has left (sn_gate_tell). */
+ *    be refused: a refusal names what would do, and finding that out may take more than there is,
+ *    but not more than the system has left (sn_gate_tell). */
 #include "base/bytes.h"
 #include "base/file.h"
 #include "base/size.h"

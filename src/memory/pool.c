@@ -293,10 +293,10 @@ bool sn_pool_may_keep(const snug_engine *e, size_t bytes, size_t share) {
                           (!shared || p->taken_bytes <= p->limit - p->limit / (2 * OTHERS_PART)));
 }
 
-void sn_pool_set_teller(snug_engine *e, sn_teller teller) {
-    e->pool.teller = teller;
+void sn_pool_set_reporter(snug_engine *e, sn_reporter reporter) {
+    e->pool.reporter = reporter;
 }
 
-const sn_teller *sn_pool_teller(const snug_engine *e) {
-    return &e->pool.teller;
+const sn_reporter *sn_pool_reporter(const snug_engine *e) {
+    return &e->pool.reporter;
 }

@@ -65,15 +65,15 @@ bool sn_pool_may_keep(const snug_engine *e, size_t bytes, size_t share);
 void sn_pool_mark(void);
 size_t sn_pool_marked(void);
 
-/* Who wants to know how far long passes of pipelines are; a tell of NULL: nobody. Set while none
+/* Who wants to know how far long passes of pipelines are; a report of NULL: nobody. Set while none
  * runs. */
 struct snug_pass;
 typedef struct {
-    void (*tell)(void *ctx, const struct snug_pass *pass);
+    void (*report)(void *ctx, const struct snug_pass *pass);
     void *ctx;
-    double after_seconds; /* of passes that are shorter nobody hears */
-} sn_teller;
-void sn_pool_set_teller(snug_engine *e, sn_teller teller);
-const sn_teller *sn_pool_teller(const snug_engine *e);
+    double after_seconds; /* shorter passes are not reported */
+} sn_reporter;
+void sn_pool_set_reporter(snug_engine *e, sn_reporter reporter);
+const sn_reporter *sn_pool_reporter(const snug_engine *e);
 
 #endif

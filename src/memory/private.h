@@ -66,7 +66,7 @@ typedef struct {
     atomic_bool rests;
     size_t peak_bytes; /* taken at once while it is held */
     void *free[SN_POOL_CLASSES];
-    sn_teller teller;
+    sn_reporter reporter;
 } sn_pool;
 
 /* Whether the process has room for a request (gate.c). */
@@ -143,7 +143,7 @@ void *sn_large_resize(snug_engine *e, void *data, size_t bytes);
 /* Where a block's pages begin. */
 char *sn_block_base(const sn_block *b);
 
-/* Counts a request; true when it is to fail. `what` is told by sn_fault_struck. */
+/* Counts a request; true when it is to fail. `what` is what sn_fault_struck gives. */
 bool sn_fault_strikes(snug_engine *e, sn_fault_counter *c, const char *what);
 void sn_fault_wrap_io(snug_engine *e);
 

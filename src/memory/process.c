@@ -229,7 +229,7 @@ void sn_process_measure(const snug_io *io, const snug_engine *e, sn_process_tabl
 #define CODE_PART 12
 
 /* The batch of a processor, in pages, and how much at most is left for all of them: on machines of
- * many processors a peak could be told larger, though no byte more is there. */
+ * many processors a peak could be counted larger, though no byte more is there. */
 #define COUNTED_AT_ONCE 32
 #define INEXACT_MOST    ((size_t)1 << 20)
 

@@ -1,4 +1,4 @@
-/* inspect.c: what is in a file, for people and for scripts. The kind is told by the first bytes,
+/* inspect.c: what is in a file, for people and for scripts. The kind is seen by the first bytes,
  * not by the name. */
 #include "base/file.h"
 #include "base/say.h"

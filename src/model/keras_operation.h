@@ -5,7 +5,7 @@
 
 #include "model/keras_graph.h"
 
-/* Told by the text of its module, which is compared and never resolved. */
+/* By the text of its module, which is compared and never resolved. */
 bool sn_keras_is_operation(const json_t *layer);
 
 typedef struct {

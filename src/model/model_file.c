@@ -1,4 +1,4 @@
-/* model_file.c: the kind of a model's file is told by its first bytes, not by its name. A file of
+/* model_file.c: the kind of a model's file is seen by its first bytes, not by its name. A file of
  * graphs holds one in its text form (graph/graph_text.c), or two: what the model computes, and,
  * from the next line "snug graph 1" on, what it computes in steps that train. */
 #include "model/model_file.h"

@@ -211,7 +211,7 @@ static const sn_application *maker_of(const sn_network *n, uint32_t tensor) {
     return is_first ? &n->applications[a] : NULL;
 }
 
-/* Keras' Input is a float unless told otherwise, and Embedding casts: an input that nothing but
+/* Keras' Input is a float unless it says otherwise, and Embedding casts: an input that nothing but
  * embeddings reads is fed indices here. Returns the input behind the tensor, or n_inputs. */
 static uint32_t input_behind(const sn_network *n, uint32_t tensor) {
     while (tensor >= n->n_inputs) {

@@ -50,7 +50,7 @@ typedef struct {
     sn_gpu_host host;
 } sn_gpu_options;
 
-/* Bytes as the driver's device total tells them. */
+/* Bytes as the driver's device total counts them. */
 typedef struct {
     char name[96];
     char driver[32], runtime[32]; /* versions */
@@ -90,7 +90,7 @@ typedef struct {
      * process). */
     void (*close)(sn_gpu *g, bool reset);
     snug_status (*facts)(sn_gpu *g, sn_gpu_facts *out, snug_error *err);
-    /* Fills blas and dnn, and loads the libraries for it: only to tell people. */
+    /* Fills blas and dnn, and loads the libraries for it: only to print them. */
     void (*libraries)(sn_gpu *g, sn_gpu_facts *out);
 
     /* The description the planner reads: variants, workspace, rates. SNUG_E_UNSUPPORTED from its

@@ -115,7 +115,7 @@ static void carry_all(const sn_opdesc *d, sn_way *way, int k, int64_t inner) {
 }
 
 /* Batches and heads are separate problems. Weights are dropped by their place in the whole, which a
- * kernel is not told for a part of an axis. */
+ * kernel does not know for a part of an axis. */
 void sn_axes_attention(const sn_opdesc *d, sn_ways *ways) {
     const int rank = d->in[0].rank;
     for (int k = 0; k < rank - 3; k++)

@@ -75,20 +75,20 @@ typedef struct {
     uint64_t n_threads;    /* ids given so far */
     struct py_gone *gone;
     struct py_dropped *dropped;
-    py_tensor *spare;                   /* a freed object to be used again, or NULL */
-    PyObject *variables;                /* {address: weak reference}: one object per variable */
-    PyObject *codes;                    /* code objects that sites refer to */
-    int (*lasti)(PyObject *frame);      /* PyFrame_GetLasti where the interpreter has it */
-    PyObject *(*back)(PyObject *frame); /* PyFrame_GetBack; the same */
-    char device[16];                    /* that Python has chosen; "": none */
-    size_t device_budget;               /* of the card's memory; 0: none */
-    char wish[32], host_wish[32];       /* budgets for an engine that is not made yet; "": none */
-    int guarded;                        /* NumPy and the interpreter ask for what they allocate */
-    int exact;                          /* f32 products in f32 */
-    int checks;                         /* results of functions must be finite */
-    char folder[512];                   /* of Snug's Python files, with the last slash */
-    _Atomic int pass_seconds;           /* a line about a long pass each so many; 0: none */
-    _Atomic int pass_told, pass_bars;   /* second of the last line; a bar is drawn already */
+    py_tensor *spare;                    /* a freed object to be used again, or NULL */
+    PyObject *variables;                 /* {address: weak reference}: one object per variable */
+    PyObject *codes;                     /* code objects that sites refer to */
+    int (*lasti)(PyObject *frame);       /* PyFrame_GetLasti where the interpreter has it */
+    PyObject *(*back)(PyObject *frame);  /* PyFrame_GetBack; the same */
+    char device[16];                     /* that Python has chosen; "": none */
+    size_t device_budget;                /* of the card's memory; 0: none */
+    char wish[32], host_wish[32];        /* budgets for an engine that is not made yet; "": none */
+    int guarded;                         /* NumPy and the interpreter ask for what they allocate */
+    int exact;                           /* f32 products in f32 */
+    int checks;                          /* results of functions must be finite */
+    char folder[512];                    /* of Snug's Python files, with the last slash */
+    _Atomic int pass_seconds;            /* a line about a long pass each so many; 0: none */
+    _Atomic int pass_printed, pass_bars; /* second of the last line; a bar is drawn already */
 } py_state;
 extern py_state py;
 

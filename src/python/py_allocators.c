@@ -33,7 +33,7 @@
 #define LARGE  ((size_t)64 << 10)
 #define LEASE  ((size_t)64 << 10)
 #define BESIDE ((size_t)512 << 10)
-/* Who is refused an object hears of a budget that has the next of them, too. */
+/* What a refusal of an object names is a budget that has the next of them, too. */
 #define NEXT  ((size_t)2 << 20)
 #define ARENA ((size_t)1 << 20) /* as the interpreter has them since 3.10 */
 #define PAGE  ((size_t)4096)
@@ -107,8 +107,8 @@ static size_t growth(size_t bytes) {
     return 0;
 }
 
-/* Threads that take of it at once may get here in another order: whoever told an old number tells
- * the newest. */
+/* Threads that take of it at once may get here in another order: who reported an old number
+ * reports the newest. */
 static void tell_booked(void) {
     size_t n;
     do {

@@ -14,10 +14,10 @@
 static void tell_pass(void *ctx, const snug_pass *p) {
     (void)ctx;
     const int now = (int)p->seconds, each = py.pass_seconds;
-    const int due = each > 0 && !p->over && now >= py.pass_told + each;
+    const int due = each > 0 && !p->over && now >= py.pass_printed + each;
     const int hidden = py.pass_bars && p->kind == SNUG_PASS_CACHE;
     if (p->over || due)
-        py.pass_told = p->over ? 0 : now;
+        py.pass_printed = p->over ? 0 : now;
     if (!due || hidden)
         return;
     const PyGILState_STATE gil = PyGILState_Ensure();

@@ -223,7 +223,7 @@ static callback_fn on_epoch_end(const snug_callback *c) {
     return c->on_epoch_end;
 }
 
-/* A callback that wants to stop is not an error; the others still hear of this moment. */
+/* A callback that wants to stop is not an error; the others are still called. */
 static snug_status call_back(fit_run *f, callback_fn (*which)(const snug_callback *c),
                              snug_error *err) {
     for (size_t i = 0; i < f->options->n_callbacks; i++) {

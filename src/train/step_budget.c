@@ -17,7 +17,7 @@
 #define CHECKED_BYTES  160
 #define CHECKED_LETTER 3
 /* A remainder of the batch may need more than the whole (its slices do not come out even): a floor
- * that is told before the rows are known has this part of the arena for that, and no more than so
+ * that is named before the rows are known has this part of the arena for that, and no more than so
  * many bytes. */
 #define REMAINDER_PART  8
 #define REMAINDER_BYTES ((size_t)256 << 10)

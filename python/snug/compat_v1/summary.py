@@ -1,6 +1,6 @@
 """tf.compat.v1.summary: names that scripts call; nothing is written yet."""
 from snug import _graph
-from snug._summary import tell
+from snug._summary import warn
 
 
 def scalar(name, tensor, collections=None, family=None):
@@ -22,7 +22,7 @@ class FileWriter:
     """Says once that there will be no files."""
 
     def __init__(self, logdir, graph=None, max_queue=10, flush_secs=120, graph_def=None, filename_suffix=None, session=None):
-        tell()
+        warn()
 
     def add_summary(self, summary, global_step=None):
         pass

@@ -1,4 +1,4 @@
-"""What compile() was told: one loss per output, and all metrics as one. Both are made when the first batch shows the outputs."""
+"""What compile() was given: one loss per output, and all metrics as one. Both are made when the first batch shows the outputs."""
 from snug import _nest
 from snug.keras import losses, metrics
 

@@ -1,7 +1,7 @@
 """HDF5, as much of it as model files need: groups with attributes of text and contiguous arrays, superblock 0, as h5py writes them by default.
 
 What is written is a tree of dicts with arrays as leaves; a Group is a dict with attributes, each a text or a list of texts. Reading is lazy: a
-Found is a group whose members are looked up when they are asked for, an Array has a shape and reads its bytes when it is told to.
+Found is a group whose members are looked up when they are asked for, an Array has a shape and reads its bytes when read() is called.
 
     with opened("m.weights.h5") as tree:
         tree["layers"]["dense"]["vars"]["0"].read()

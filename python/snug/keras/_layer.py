@@ -62,7 +62,7 @@ class Layer:
     def __new__(cls, *args, **kwargs):
         self = object.__new__(cls)
         if not cls.__module__.startswith("snug."):
-            self.__dict__["_given"] = args, kwargs      # what a configuration is made of that the class does not tell
+            self.__dict__["_given"] = args, kwargs      # what a configuration is made of that the class does not hold
         return self
 
     def __init__(self, *, activity_regularizer=None, trainable=True, dtype=None, autocast=True, name=None, **kwargs):

@@ -64,10 +64,10 @@ class Trainer:
         from snug.keras import _serial
         if not self.compiled:
             return {}
-        told = self._compile_metrics
+        both = self._compile_metrics
         return {"optimizer": _serial.serialize_keras_object(self.optimizer), "loss": _serial.to_config(self.loss),
-                "loss_weights": _serial.to_config(self._compile_loss.weights), "metrics": _serial.to_config(told.given if told else None),
-                "weighted_metrics": _serial.to_config(told.weighted if told else None), "run_eagerly": self.run_eagerly,
+                "loss_weights": _serial.to_config(self._compile_loss.weights), "metrics": _serial.to_config(both.given if both else None),
+                "weighted_metrics": _serial.to_config(both.weighted if both else None), "run_eagerly": self.run_eagerly,
                 "steps_per_execution": self.steps_per_execution, "jit_compile": False}
 
     def compile_from_config(self, config):
@@ -251,7 +251,7 @@ class Trainer:
         return self._logs(result)
 
     def _group(self):
-        """After how many steps callbacks are told."""
+        """After how many steps callbacks are called."""
         return self.steps_per_execution if isinstance(self.steps_per_execution, int) and self.steps_per_execution > 0 else 1
 
     def _logs(self, result):

@@ -7,7 +7,7 @@ class KerasVariable(Variable):
     regularizer = constraint = None
     overwrite_with_gradient = False
     _above = ""         # names of the layers around its own
-    _path = None        # where it is told
+    _path = None        # where it is given
 
     def __new__(cls, initializer=None, shape=None, dtype=None, trainable=True, autocast=True, aggregation="none", synchronization="auto", name=None):
         value = initializer

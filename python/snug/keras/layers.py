@@ -295,9 +295,9 @@ class _Built(Layer):
     def _look(self):
         """Notes, for calls, whether the activation is the user's: a recurrent layer is then stepped in Python, with the engine's weights,
         others hand over what they give. And whether anything else is the user's, and variables have regularisers or constraints."""
-        told = [(k, v) for k, v in self._values.items() if v is not None]
-        watched = any([k.endswith(("_regularizer", "_constraint")) for k, _ in told])
-        custom = [k for k, v in told if _of_python(k, v)]
+        given = [(k, v) for k, v in self._values.items() if v is not None]
+        watched = any([k.endswith(("_regularizer", "_constraint")) for k, _ in given])
+        custom = [k for k, v in given if _of_python(k, v)]
         own = "activation" in custom or "recurrent_activation" in custom
         recurrent = own and self._row["recurrent"]
         adding = self._values.get("activity_regularizer") is not None or self._row["penalty"] or \
@@ -552,7 +552,7 @@ class Masking(_Built):
 
 
 class RandomCrop(_Built):
-    """Windows of pictures while training; else Keras 3.15 gives the pictures back as they are, whatever the shapes it told."""
+    """Windows of pictures while training; else Keras 3.15 gives the pictures back as they are, whatever shapes it names."""
     _row = _C.layer_row("RandomCrop")
     _keras_module = "keras.layers"
     _default_training = True
@@ -616,10 +616,10 @@ class TimeDistributed(_Built):
             return _Built.call(self, inputs, training=training, mask=mask)
         self.__dict__["built"] = True
         steps = inputs.shape[1]
-        told = {} if training is None else {"training": training}
+        keywords = {} if training is None else {"training": training}
         if mask is not None and "mask" in _layer._parameters(type(self.layer).call):
-            told["mask"] = _tf.reshape(mask, (-1, *mask.shape[2:]))
-        made = self.layer(_tf.reshape(inputs, (-1, *inputs.shape[2:])), **told)
+            keywords["mask"] = _tf.reshape(mask, (-1, *mask.shape[2:]))
+        made = self.layer(_tf.reshape(inputs, (-1, *inputs.shape[2:])), **keywords)
         made = _symbolic._map(lambda t: _tf.reshape(t, (-1, steps, *t.shape[1:])), made)
         self._set_mask(made, mask)
         return made
@@ -675,10 +675,10 @@ class Bidirectional(_Around):
 
     def _step_all(self, sequences, initial_state, mask, training):
         self.__dict__["built"] = True
-        given, told = _nest.flatten(initial_state) if initial_state is not None else [], {"mask": mask, "training": training}
+        given, keywords = _nest.flatten(initial_state) if initial_state is not None else [], {"mask": mask, "training": training}
         half = len(given) // 2
-        one = self.forward_layer(sequences, **({"initial_state": given[:half]} if given else {}), **told)
-        two = self.backward_layer(sequences, **({"initial_state": given[half:]} if given else {}), **told)
+        one = self.forward_layer(sequences, **({"initial_state": given[:half]} if given else {}), **keywords)
+        two = self.backward_layer(sequences, **({"initial_state": given[half:]} if given else {}), **keywords)
         states = (*one[1:], *two[1:]) if self.layer.return_state else ()
         one, two = (one[0], two[0]) if self.layer.return_state else (one, two)
         if self.layer.return_sequences:

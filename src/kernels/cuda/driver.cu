@@ -68,8 +68,8 @@ typedef struct {
 } nvml_process;
 typedef int (*nvml_processes_call)(void *handle, unsigned *n, nvml_process *out);
 
-/* Of this process; false where NVML has no such figure (it does not see our number, or is not
- * told). */
+/* Of this process; false where NVML has no such figure (it does not see our number, or may
+ * not). */
 static bool nvml_own(void *monitor, void *handle, size_t *bytes) {
     enum { MOST = 64 };
     nvml_process found[MOST];

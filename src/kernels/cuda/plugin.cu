@@ -3,7 +3,7 @@
  *
  * Invariants:
  * 1. Blocks are whole granules, so that their sum is what the device counts.
- * 2. A context that is lost stays lost: every later call answers with the error that told so.
+ * 2. A context that is lost stays lost: every later call answers with the error it was lost by.
  * 3. The refused word is 0 whenever a finish has returned. */
 #include "kernels/cuda/driver.h"
 #include "kernels/cuda/later.h"
