@@ -65,6 +65,7 @@ slots = [v for v in opt.variables if len(v.shape) == 2]
 print([hashlib.sha1(v.numpy()).hexdigest() for v in slots], float(tf.reduce_sum(slots[3])).hex())
 slots[3].assign(slots[3] * 2.0)
 print(train() and hashlib.sha1(slots[3].numpy()).hexdigest(), hashlib.sha1(m.weights[0].numpy()).hexdigest(), float(tf.reduce_sum(slots[3])).hex())
+print(np.ones(1 << 20).sum(), train()[0])
 print(spilled)
 """
 TRAIN = """%sdef step(a, b):
@@ -152,14 +153,14 @@ class Doors(test_asks.Held):
             self.hold(one, text, (1, 1, 1.01, 1.15))
 
     def test_spilled_slots(self):
-        """With a folder the floor is far below that without; the numbers are those of a run with room."""
+        """With a folder the floor is far below that without; the numbers are those of a run with room. Slots make way for an array."""
         for door in SLOT_DOORS:
             text = HEAD + SLOTS % SLOT_DOORS[door]
             plain = self.floor(text)
             _, want, _ = self.run_within(4 * plain, text)
             with tempfile.TemporaryDirectory(dir=os.path.dirname(test_asks.CAGE)) as folder:  # a disk, where others may be memory
                 floor = self.floor(text, "--spill", folder)
-                self.assertLess(floor + 12 * test_asks.MIB, plain, door)
+                self.assertLess(floor + 10 * test_asks.MIB, plain, door)
                 for k in (1, 1, 1.01, 1.15) if test_asks.FULL else (1, 1.05):
                     code, out, err = self.run_within(int(floor * k) // 4096 * 4096, text + TELL, "--spill", folder)
                     self.assertEqual(code, 0, f"{door}: {floor} suffices, {k} times that does not: {err}")
