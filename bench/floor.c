@@ -1,11 +1,12 @@
 /* floor.c: the smallest arena a training step can be planned into, beside what the graph alone says
- * that it must have (plan/bound.c), for bench/budget.py.
+ * that it must have (support/plan_bound.h), for bench/budget.py.
  *
  *     bench_floor MODEL.json BATCH LOSS [EFFORT]
  *         ->  {"bound_bytes": ..., "floor_bytes": ..., "ratio": ..., ...}
  *
  * Only transient bytes count here: not the state, and not the steps of the plan. */
 #include "plan/plan.h"
+#include "support/plan_bound.h"
 #include "train/model.h"
 
 #include <snug/train.h>
