@@ -6,6 +6,10 @@
 #include "memory/team.h"
 #include "op/op.h"
 
+/* Dtypes that many kernels have no loops of, as bits; which of them a family takes it says. */
+#define SN_HALF_DTYPES   (1u << SNUG_F16 | 1u << SNUG_BF16)
+#define SN_STORED_DTYPES (SN_HALF_DTYPES | 1u << SNUG_I16 | 1u << SNUG_U16 | 1u << SNUG_U32)
+
 typedef union {
     double real;
     int64_t key;

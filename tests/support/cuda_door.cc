@@ -42,7 +42,7 @@ void **sn_gpu_library_slot(const sn_gpu *g, sn_gpu_library which) {
 
 static snug_status describe(const sn_opdesc *d, sn_variant *out, snug_error *err) {
     const sn_cuda_family *f = sn_cuda_family_of(d->op);
-    if (!f)
+    if (!f || !sn_cuda_takes(f, d))
         return sn_fail(err, SNUG_E_UNSUPPORTED, "no CUDA kernel for %s", sn_ops[d->op].name);
     return f->describe ? f->describe(NULL, d, out, err) : SNUG_OK;
 }

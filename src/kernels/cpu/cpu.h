@@ -25,12 +25,6 @@
 
 #include "op/kernel_call.h"
 
-/* Dtypes that values are kept in and not computed with, as bits. */
-#define SN_STORED_DTYPES                                                                           \
-    (1u << SNUG_F16 | 1u << SNUG_BF16 | 1u << SNUG_I16 | 1u << SNUG_U16 | 1u << SNUG_U32)
-
-#define SN_HALF_DTYPES (1u << SNUG_F16 | 1u << SNUG_BF16)
-
 typedef struct {
     sn_kernel reference;
     sn_kernel run;

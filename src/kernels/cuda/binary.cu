@@ -267,7 +267,7 @@ static snug_status run_select(const sn_cuda_call *c, snug_error *err) {
         launch_select<uint64_t>(c);
     return SNUG_OK;
 }
-SN_CUDA_FAMILY(select, run_select)
+SN_CUDA_FAMILY(select, run_select, NULL, NULL, NULL, NULL, SN_STORED_DTYPES)
 
 /* --- cast: every dtype to every other --------------------------------------------------------- */
 /* A float becomes an integer by cutting its fraction; NaN gives 0, what is out of range the nearest
@@ -461,4 +461,4 @@ static snug_status describe_cast(const sn_gpu *g, const sn_opdesc *d, sn_variant
     return cast_of(d->in[0].dtype, d->out[0].dtype) ? SNUG_OK
                                                     : sn_cuda_no_kernel(d->in[0].dtype, err);
 }
-SN_CUDA_FAMILY(cast, run_cast, describe_cast)
+SN_CUDA_FAMILY(cast, run_cast, describe_cast, NULL, NULL, NULL, SN_STORED_DTYPES)

@@ -58,7 +58,19 @@ typedef struct {
      * NULL: they run one by one. c->call is not looked at. */
     snug_status (*run_many)(const sn_cuda_call *c, const struct sn_held *calls, int n,
                             snug_error *err);
+    /* Which of SN_STORED_DTYPES its operands may have; with others the host runs the row. */
+    uint32_t takes_stored;
 } sn_cuda_family;
+
+static inline bool sn_cuda_takes(const sn_cuda_family *family, const sn_opdesc *d) {
+    const uint32_t refused = SN_STORED_DTYPES & ~family->takes_stored;
+    bool all = true;
+    for (int i = 0; i < d->n_in + d->n_out; i++) {
+        const snug_dtype t = i < d->n_in ? d->in[i].dtype : d->out[i - d->n_in].dtype;
+        all = all && !(refused >> t & 1);
+    }
+    return all;
+}
 
 /* random.cu: sn_gpu_api's make. */
 snug_status sn_cuda_make(cudaStream_t stream, int kind, const sn_scalar *numbers,

@@ -114,7 +114,7 @@ static snug_status run_gather(const sn_cuda_call *c, snug_error *err) {
     gather_rows(c, &g);
     return SNUG_OK;
 }
-SN_CUDA_FAMILY(gather, run_gather)
+SN_CUDA_FAMILY(gather, run_gather, NULL, NULL, NULL, NULL, SN_STORED_DTYPES)
 
 static snug_status run_gather_nd(const sn_cuda_call *c, snug_error *err) {
     (void)err;
@@ -132,7 +132,7 @@ static snug_status run_gather_nd(const sn_cuda_call *c, snug_error *err) {
     gather_rows(c, &g);
     return SNUG_OK;
 }
-SN_CUDA_FAMILY(gather_nd, run_gather_nd)
+SN_CUDA_FAMILY(gather_nd, run_gather_nd, NULL, NULL, NULL, NULL, SN_STORED_DTYPES)
 
 /* --- scatter ---------------------------------------------------------------------------------- */
 /* out[o, row(u), :] += in[o, u, :] over the entries u. */

@@ -361,12 +361,12 @@ static snug_status run_pad(const sn_cuda_call *c, snug_error *err) {
     return SNUG_OK;
 }
 
-SN_CUDA_FAMILY(identity, run_identity)
-SN_CUDA_FAMILY(assign, run_assign)
-SN_CUDA_FAMILY(fill, run_fill, describe_filled)
-SN_CUDA_FAMILY(broadcast_to, run_broadcast)
-SN_CUDA_FAMILY(transpose, run_transpose)
-SN_CUDA_FAMILY(concat, run_concat)
-SN_CUDA_FAMILY(slice, run_slice)
+SN_CUDA_FAMILY(identity, run_identity, NULL, NULL, NULL, NULL, SN_STORED_DTYPES)
+SN_CUDA_FAMILY(assign, run_assign, NULL, NULL, NULL, NULL, SN_STORED_DTYPES)
+SN_CUDA_FAMILY(fill, run_fill, describe_filled, NULL, NULL, NULL, SN_STORED_DTYPES)
+SN_CUDA_FAMILY(broadcast_to, run_broadcast, NULL, NULL, NULL, NULL, SN_STORED_DTYPES)
+SN_CUDA_FAMILY(transpose, run_transpose, NULL, NULL, NULL, NULL, SN_STORED_DTYPES)
+SN_CUDA_FAMILY(concat, run_concat, NULL, NULL, NULL, NULL, SN_STORED_DTYPES)
+SN_CUDA_FAMILY(slice, run_slice, NULL, NULL, NULL, NULL, SN_STORED_DTYPES)
 SN_CUDA_FAMILY(slice_grad, run_slice_grad, describe_filled)
 SN_CUDA_FAMILY(pad, run_pad, describe_filled)

@@ -226,8 +226,9 @@ static snug_status describe(const sn_device *device, const sn_opdesc *d, sn_vari
     const sn_gpu *g = (const sn_gpu *)device;
     const sn_cuda_family *family = sn_cuda_family_of(d->op);
     sn_variant v;
-    if (!family)
-        return sn_fail(err, SNUG_E_UNSUPPORTED, "no CUDA kernel for %s", sn_ops[d->op].name);
+    if (!family || !sn_cuda_takes(family, d))
+        return sn_fail(err, SNUG_E_UNSUPPORTED, "no CUDA kernel for %s%s", sn_ops[d->op].name,
+                       family ? " of these types" : "");
     memset(&v, 0, sizeof v);
     v.flops = sn_op_flops(d);
     v.bytes = bytes_of(d);
