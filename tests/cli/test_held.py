@@ -20,6 +20,7 @@ import files  # noqa: E402
 
 SNUG, IN_CGROUP, HELD = sys.argv[1:4]
 FULL = bool(os.environ.get("SNUG_TEST_FULL"))
+DIFFER = 384 << 10  # equal processes, by which pages of libraries they share: a floor leaves that (SN_PROCESS_DIFFER_BYTES)
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 MIB, PAGE = 1 << 20, 4096
 FACTORS = (1, 1.01, 1.03, 1.15, 2)
@@ -134,7 +135,7 @@ class Held(unittest.TestCase):
         Held.n_command += 1
 
     def near(self, floor, taken):
-        self.assertLessEqual(floor, 1.05 * taken + MIB, f"a floor of {floor / MIB:.2f} MiB is told, {taken / MIB:.2f} suffice")
+        self.assertLessEqual(floor, 1.05 * taken + MIB + DIFFER, f"a floor of {floor / MIB:.2f} MiB is told, {taken / MIB:.2f} suffice")
 
     def foreseen(self, predicted, peak):
         self.assertLessEqual(abs(predicted - peak), max(MIB, peak // 50), f"{predicted / MIB:.2f} MiB foreseen, {peak / MIB:.2f} taken")
