@@ -347,7 +347,7 @@ static snug_status say_head(const page *p, snug_error *err) {
     if (i->slices > 1)
         SAY(", in %lld slices", (long long)i->slices);
     if (i->recomputed > 0)
-        SAY(", %zu operators run again", i->recomputed);
+        SAY(", %zu operator%s run again", i->recomputed, i->recomputed == 1 ? "" : "s");
     return sn_say(p->w, err, ".</p>\n");
 }
 
