@@ -604,14 +604,17 @@ static void test_an_opaque_output_has_the_size_its_kernel_says(void **state) {
     "s" s " run n1 check_finite v0 (%2@state) -> (%3@1+" at ") on 0.0 impl fake\n"
 #define LATE_ADD(s, at) "s" s " run n2 square v0 (%0@1+0) -> (%4@1+" at ") on 0.0 impl fake\n"
 
-static void test_what_is_written_before_a_refusal_is_kept_until_then(void **state) {
+static void test_what_is_written_before_a_refusal_is_kept(void **state) {
     static const struct {
         const char *text;
         bool good;
     } rows[] = {
+        {LATE_CHECK("144",
+                    LATE_FEED LATE_COPY LATE_WRITE("2") LATE_REFUSE("3", "128") LATE_ADD("4", "0")),
+         true},
         {LATE_CHECK("144", LATE_FEED LATE_COPY LATE_WRITE("2") LATE_REFUSE("3", "128")
                                LATE_ADD("4", "64")),
-         true},
+         false},
         {LATE_CHECK("144", LATE_FEED LATE_WRITE("1") LATE_REFUSE("2", "128") LATE_ADD("3", "64")),
          false},
         {LATE_CHECK("144", LATE_FEED LATE_COPY LATE_WRITE("2") LATE_ADD("3", "64")
@@ -697,7 +700,7 @@ int main(void) {
         cmocka_unit_test(test_steps_with_fields_out_of_range_are_refused),
         cmocka_unit_test(test_an_opaque_output_has_the_size_its_kernel_says),
         cmocka_unit_test(test_checking_takes_the_same_for_any_number_of_slices),
-        cmocka_unit_test(test_what_is_written_before_a_refusal_is_kept_until_then),
+        cmocka_unit_test(test_what_is_written_before_a_refusal_is_kept),
     };
     return cmocka_run_group_tests(tests, plan_world_open, plan_world_close);
 }

@@ -1,6 +1,6 @@
 /* undo.c: writes of variables taken back. What a plan writes before a step that may refuse its
- * values it has copied into an arena first, and the copies stay there until the last such step has
- * run (plan/take_back.c; the checker has seen to it). Where one refuses, they are copied back.
+ * values it has copied into an arena first, and the copies stay there to the end of the run
+ * (plan/take_back.c; the checker has seen to it). Where one refuses, they are copied back.
  *
  * Invariants:
  * 1. A plan without such a step costs nothing: undone.end is 0.

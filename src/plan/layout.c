@@ -113,37 +113,18 @@ static uint32_t n_operands(const layer_out *s, const sn_action *a) {
     return a->kind == SN_STEP_FEED ? 1 : a->kind == SN_STEP_COPY ? 2 : 0;
 }
 
-static bool may_refuse(const layer_out *s, uint32_t now) {
-    const sn_action *a = &s->program->actions[now];
-    return a->kind == SN_STEP_RUN && sn_ops[node_at(s, a->id)->op].effect == SN_MAYFAIL;
-}
-
 static uint32_t n_outputs_of(const layer_out *s, const sn_action *a) {
     if (a->kind == SN_STEP_RUN)
         return node_at(s, a->id)->n_out;
     return a->kind == SN_STEP_FEED || a->kind == SN_STEP_COPY ? 1 : 0;
 }
 
-/* What can be taken back stays until the last row that may refuse values has seen them. */
-static snug_status hold_saved(layer_out *s, sn_zone *z, snug_error *err) {
-    uint32_t last = 0;
-    bool *seen;
-    if (!s->p->saves)
-        return SNUG_OK;
-    SNUG_TRY(sn_plan_array(z, s->p->n_nodes, sizeof *seen, &seen, err));
-    for (uint32_t t = 0; t < s->program->n; t++) {
-        const uint32_t node = s->program->actions[t].id;
-        if (!may_refuse(s, t) || seen[node])
-            continue;
-        seen[node] = true;
-        last = t;
-    }
-    for (uint32_t c = 0; c < s->l->n_copies; c++) {
-        sn_copy *const copy = &s->l->copies[c];
-        if (s->p->saved[copy->value] && copy->last < last)
-            copy->last = last;
-    }
-    return SNUG_OK;
+/* What can be taken back stays to the end: a device may say late that a row has refused its values,
+ * when steps behind that have run. */
+static void hold_saved(layer_out *s) {
+    for (uint32_t c = 0; c < s->l->n_copies; c++)
+        if (s->p->saved[s->l->copies[c].value])
+            s->l->copies[c].last = s->program->n - 1;
 }
 
 static snug_status resolve(layer_out *s, sn_zone *z, snug_error *err) {
@@ -168,7 +149,8 @@ static snug_status resolve(layer_out *s, sn_zone *z, snug_error *err) {
     }
     for (uint32_t i = 0; i < n_outputs; i++)
         l->output[i] = read_copy(s, sn_graph_output_at(s->p->graph, i).i, n);
-    return hold_saved(s, z, err);
+    hold_saved(s);
+    return SNUG_OK;
 }
 
 /* --- buffers ---------------------------------------------------------------------------------- */

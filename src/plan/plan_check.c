@@ -180,12 +180,8 @@ static void note_versions(sn_checker *c, const sn_step *s) {
     }
 }
 
-/* When a row may refuse its values, the first versions of all that was written are still there. One
- * that has seen all of them before does not refuse them. */
-static snug_status check_undo(sn_checker *c, uint32_t node) {
-    const bool passed = c->passed[node];
-    c->passed[node] = passed || c->cut_first.at[1] + c->cut.n >= c->cut.extent;
-    for (uint32_t i = 0; i < c->n_written && !passed; i++) {
+static snug_status check_kept(sn_checker *c, uint32_t n) {
+    for (uint32_t i = 0; i < n; i++) {
         const uint32_t var = c->written[i];
         const uint32_t v = sn_graph_var_at(c->g, (sn_var){var})->first.i;
         const snug_status st = sn_check_touch(c, &c->saved[var], false, all_rows);
@@ -195,6 +191,17 @@ static snug_status check_undo(sn_checker *c, uint32_t node) {
                 "is overwritten before what may refuse its values, and not kept");
     }
     return SNUG_OK;
+}
+
+/* When a row may refuse its values, the first versions of all that was written are still there, and
+ * stay to the end. One that has seen all of them before does not refuse them. */
+static snug_status check_undo(sn_checker *c, uint32_t node) {
+    const bool passed = c->passed[node];
+    c->passed[node] = passed || c->cut_first.at[1] + c->cut.n >= c->cut.extent;
+    if (passed)
+        return SNUG_OK;
+    c->n_kept = c->n_written;
+    return check_kept(c, c->n_kept);
 }
 
 /* MAYFAIL nodes write tokens (of rows they have seen before, not again); a STATE node reads those
@@ -295,6 +302,7 @@ static snug_status check_end(sn_checker *c) {
     REQUIRE(c->p->peak_step < c->step || c->p->peak_step == 0, "is the end, before the peak");
     memcpy(c->know[c->lane], c->now, sizeof c->now);
     SNUG_TRY(sn_check_touch(c, &effects, false, all_rows));
+    SNUG_TRY(check_kept(c, c->n_kept));
     for (uint32_t i = 0; i < sn_graph_n_outputs(c->g); i++) {
         const sn_place *p = &c->p->outputs[i];
         SNUG_TRY(sn_check_resolve(c, p, 0));

@@ -57,6 +57,7 @@ typedef struct {
     bool *wrote;          /* per variable: a step has overwritten its first version */
     sn_check_area *saved; /* per variable: where that was copied to before; bytes 0: nowhere */
     uint32_t *written, n_written; /* those variables, as they came */
+    uint32_t n_kept;              /* of them the first: rows that may refuse came behind */
     sn_cut cut, *first_cut;       /* of the step; per step: in the first iteration of its block */
     sn_ends cut_first;            /* its first row, in the run */
 } sn_checker;

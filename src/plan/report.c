@@ -133,14 +133,14 @@ static uint32_t find_blocks(holdings *h) {
     return n_outs;
 }
 
-/* What can be taken back is held until nothing can refuse its values. */
+/* What can be taken back is held to the end. */
 static snug_status hold_undone(sn_zone *z, holdings *h, snug_error *err) {
     sn_undone undone;
     SNUG_TRY(sn_plan_undone(h->p, z, &undone, err));
     for (uint32_t i = 0; i < undone.n; i++) {
         const uint32_t at = h->held_by[h->p->steps[undone.steps[i]].out[0].value.i];
         if (at != UINT32_MAX)
-            extend(h, at, UINT32_MAX, undone.end - 1);
+            extend(h, at, UINT32_MAX, h->p->n_steps - 1);
     }
     return SNUG_OK;
 }
