@@ -141,9 +141,8 @@ static bool depends_on_write(const bool *written, const sn_node_info *node) {
 
 /* What may refuse its values goes before the first write of a variable where it does not need what
  * was written: a run that is refused has then changed nothing (what it does need is taken back,
- * plan/take_back.c). late[n]: record n comes behind all
- * that are not; *late NULL: they are in such an order as they are, or extents are still open, of
- * which parameters may be made in between. */
+ * plan/take_back.c). late[n]: record n comes behind all that are not; *late NULL: they are in such
+ * an order as they are, or extents are still open, of which parameters may be made in between. */
 static snug_status find_late(const sn_fuser *f, bool **late, snug_error *err) {
     void *block;
     bool wrote = false, moves = false, open = false;
