@@ -70,7 +70,7 @@ static const forgiven_row forgiven[] = {
      "each line of the log was synced when it was written", 0},
     {"test_eager_layers.c", "train_small", "graph", SPARE, 2},
     {"test_eager_layers.c", "call_seeded", "graph", SPARE, 2},
-    {"test_functions.c", "many_calls", "graph", SPARE, 5},
+    {"test_function_calls.c", "many_calls", "graph", SPARE, 5},
     {"test_gpu_record.c", "whole_recording", "graph", SPARE, 6},
     {"test_program.c", "all_of_it", "graph", SPARE, 3},
     {"test_record.c", "small_program", "graph", SPARE, 3},
