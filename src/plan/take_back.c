@@ -3,8 +3,9 @@
  * A step that refuses its values (a MAYFAIL row) leaves all variables as they were. Nearly all such
  * rows run before the first write. One that needs what was written cannot: what is written before
  * it is copied away first, by a step of the plan, into bytes that stay to the end of the step: a
- * device may say late that a row has refused. Who runs the plan copies it back then (exec/undo.c). So the copies are bytes
- * of the arena, on any device, and a budget that has no room for them is refused with the plan.
+ * device may say late that a row has refused. Who runs the plan copies it back then
+ * (exec/undo.c). So the copies are bytes of the arena, on any device, and a budget that has no room
+ * for them is refused with the plan.
  *
  * What no such row needs is written behind all of them (order.c): nothing of it is copied. A row
  * that runs again has not refused these values before, and does not now. */
