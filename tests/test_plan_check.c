@@ -647,6 +647,44 @@ static void test_what_is_written_before_a_refusal_is_kept(void **state) {
     sn_graph_destroy(g);
 }
 
+/* --- sums over slices ------------------------------------------------------------------------- */
+/* The second half of the rows is added to what the first gave; which f16 would round twice. */
+static void test_halves_are_not_added_up_over_slices(void **state) {
+    static const char text[] =
+        "snug plan 1\ndevice 0 align 64 name fake:0\n"
+        "memory 0 device 0 bytes 0 used 0 bound 0 name state\n"
+        "memory 1 device 0 bytes 256 used 256 bound 0 name arena\n"
+        "total flops 0 code 0 peak s1\n"
+        "s0 feed 0 -> %0@1+0 on 0.0 name x\n"
+        "s1 feed 1 -> %1@1+64 on 0.0 name y\n"
+        "s2 run n0 matmul v0 (%0@1+0 rows 0:0:2 %1@1+64 rows 0:0:2) -> (%2@1+128) ws 1+192:64 on "
+        "0.0 "
+        "impl fake\n"
+        "s3 run n0 matmul v0 (%0@1+16 rows 2:0:2 %1@1+80 rows 2:0:2) -> (%2@1+128) ws 1+192:64 on "
+        "0.0 acc add impl fake\n"
+        "output 0 %2@1+128\nend plan\n";
+    const plan_world *w = *state;
+    const snug_type type = {.dtype = SNUG_F16, .rank = 2, .dims = {4, 4}};
+    sn_plan *p = NULL;
+    sn_value in[2];
+    sn_attrs a;
+    sn_graph *g;
+    snug_error err;
+    expect_ok(sn_graph_create(w->engine, &g, &err), &err);
+    expect_ok(sn_graph_input(g, "x", &type, &in[0], &err), &err);
+    expect_ok(sn_graph_input(g, "y", &type, &in[1], &err), &err);
+    sn_attrs_default(SN_OP_matmul, &a);
+    a.matmul.trans_a = 1;
+    sn_builder b = sn_builder_on(g);
+    const sn_value sum = sn_build(&b, SN_OP_matmul, &a, in, 2);
+    expect_ok(sn_builder_done(&b, &err), &err);
+    expect_ok(sn_graph_output(g, "sum", sum, &err), &err);
+    expect_status(sn_plan_parse(w->engine, g, text, w->devices, 1, &p, &err), SNUG_E_INVALID, &err);
+    expect_text(err.text, "is not sliced in a way its operator can be");
+    sn_plan_destroy(p);
+    sn_graph_destroy(g);
+}
+
 /* --- what checking takes ---------------------------------------------------------------------- */
 /* The most bytes that checking it has on an engine of its own. */
 static size_t checking_bytes(const sn_plan *p, const sn_device *const *devices,
@@ -701,6 +739,7 @@ int main(void) {
         cmocka_unit_test(test_an_opaque_output_has_the_size_its_kernel_says),
         cmocka_unit_test(test_checking_takes_the_same_for_any_number_of_slices),
         cmocka_unit_test(test_what_is_written_before_a_refusal_is_kept),
+        cmocka_unit_test(test_halves_are_not_added_up_over_slices),
     };
     return cmocka_run_group_tests(tests, plan_world_open, plan_world_close);
 }
