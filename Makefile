@@ -47,7 +47,7 @@ test-cuda: all
 	@tools/test-cuda.sh $(BUILD)
 
 bench: all
-	@python3 bench/run.py $(BUILD)
+	@python3 -B bench/all.py $(BUILD)
 
 install: all
 	@cmake --install $(BUILD)

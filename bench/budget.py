@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 """make budget figures: what a byte budget costs in time, promised and measured.
 
-usage: budget.py BUILD [--steps N] [--rounds N] [--medians] [--networks NAME,...] [--json: the curve goes into speed.json] [PART...]; parts: curve (the default), promise, floor, big, vgg.
+usage: budget.py BUILD [--steps N] [--rounds N] [--medians] [--networks NAME,...] [--json: curve and big go into speed.json] [PART...]; parts: curve (the default), promise, floor, big.
   curve  slowdown of six networks with 50, 25 and 10 % of their own transient arena, state on top
   promise  24 rows: the six networks with 75, 50, 25 and 10 %, five rounds (or --rounds) in which unlimited and limited runs take turns; promised and
          measured slowdown in percent, how far they are apart in points, and the median of that. The command ends with 1 where it is beyond 10
          points, or a row has no figure
   floor  the smallest budget of each, beside what the unlimited step needs; the smallest arena beside the bound of the graph (bench_floor)
-  big    conv32-pool-dense10 on 1024 x 1024 x 3: batch 256 in 2 GiB; batch 8 beside TensorFlow
-  vgg    256-256-512-512-1024-1024 on 128 x 128 x 3, batch 32, in 512 MiB
+  big    conv32-pool-dense10 on 1024 x 1024 x 3: batch 8 beside TensorFlow; batch 256 in 2 GiB; 256-256-512-512-1024-1024 on 128 x 128 x 3, batch 32,
+         without a limit and in 512 MiB
 Networks come from Keras in the interpreter SNUG_BENCH_TENSORFLOW names, where it names none from Snug's own in BUILD/venv, or from --models FOLDER. A round of a network is an unlimited run and then the limited
 ones; medians of steps, and of all rounds the pair that took least (with --medians, each run's median): on virtual machines two cores lie at times, for seconds to minutes, as if they had no
 cache in common, which costs slices in a cache more than whole batches in memory (U-Net without a limit and with 8 % of its arena: 79 and
@@ -163,25 +163,32 @@ def peer(o, case, steps):
     run = subprocess.run([o.python, os.path.join(HERE, "peers.py"), "tensorflow", case, str(steps), "-"], capture_output=True, text=True)
     if run.returncode:
         print(run.stderr.strip()[-300:], file=sys.stderr)
-        return
+        return None
     r = json.loads(run.stdout.strip().split("\n")[-1])
     print(f"| TensorFlow, {case} | {r['ms']:.0f} | | {r['peak_kib'] / 1024:.0f} | |", flush=True)
+    return r
 
 
-HEAD = "| what | step, ms | promised, ms | peak, MiB | how |\n|---|---|---|---|---|"
+# text, case, batch, steps, budget ("0": none, and one batch in memory, as TensorFlow has it), whether TensorFlow runs it, too
+BIG = [("conv32-pool-dense10, 1024x1024x3, batch 8", "conv1024", 8, 5, "0", True),
+       ("the same, batch 256, in 2 GiB", "conv1024", 256, 1, "2GiB", False),
+       ("VGG-like, 128x128x3, batch 32", "vgg", 32, 1, FREE, False),
+       ("the same, in 512 MiB", "vgg", 32, 1, "512MiB", False)]
+
+
+def cell(r):
+    return r and {"s": r["ms"] / 1e3, "mib": round(r["peak_kib"] / 1024)}
 
 
 def big(o):
-    print(HEAD)
-    line("1024 x 1024, batch 8, no limit", step(o, "conv1024", 8, 5, "0"))  # one batch in memory, as TensorFlow has it
-    peer(o, "conv1024", 5)
-    line("1024 x 1024, batch 256, 2 GiB", step(o, "conv1024", 256, 1, "2GiB"))
-
-
-def vgg(o):
-    print(HEAD)
-    line("VGG-like, batch 32, no limit", step(o, "vgg", 32, 1, FREE))
-    line("VGG-like, batch 32, 512 MiB", step(o, "vgg", 32, 1, "512MiB"))
+    print("| what | step, ms | promised, ms | peak, MiB | how |\n|---|---|---|---|---|")
+    kept = []
+    for text, case, batch, steps, budget, beside in BIG:
+        r = step(o, case, batch, steps, budget)
+        line(text, r)
+        kept.append([text, [cell(r if r and r["fits"] else None), cell(peer(o, case, steps) if beside else None)]])
+    if o.json:
+        speed_md.merge("large", ["Snug", "TensorFlow 2.21"], kept, "python3 bench/budget.py build big")
 
 
 def main():
@@ -191,9 +198,9 @@ def main():
     parser.add_argument("--rounds", type=int, help="2, of promise 5")
     parser.add_argument("--medians", action="store_true", help="of all rounds the medians, not the pair that took least")
     parser.add_argument("--networks", type=lambda names: names.split(","), default=CURVE, help="of " + ",".join(CURVE))
-    parser.add_argument("--json", action="store_true", help="put the curve into speed.json")
+    parser.add_argument("--json", action="store_true", help="put curve and big into speed.json")
     parser.add_argument("--models", help="folder with CASE.json (default: made)")
-    parts = {"curve": curve, "promise": promise, "floor": floor, "big": big, "vgg": vgg}
+    parts = {"curve": curve, "promise": promise, "floor": floor, "big": big}
     parser.add_argument("parts", nargs="*", default=["curve"], metavar="PART", help=", ".join(parts))
     o = parser.parse_intermixed_args()
     o.python = os.environ.get("SNUG_BENCH_TENSORFLOW", sys.executable)

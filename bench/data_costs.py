@@ -1,12 +1,16 @@
 #!/usr/bin/env python3
 """The table "If you did this in TensorFlow" of docs/data.md: one row per line, TensorFlow and Snug one process after the other.
-usage: data_costs.py SNUG_PYTHON TENSORFLOW_PYTHON [ROW...]   (or ROW alone, within either: prints its number)"""
+usage: data_costs.py SNUG_PYTHON TENSORFLOW_PYTHON [ROW...] [--json: the run goes into speed.json]   (or ROW alone, within either: prints its number)"""
 import os
 import subprocess
 import sys
 import tempfile
 import time
 
+TEXTS = {"slices": "`from_tensor_slices(x)`, x of 256 MiB, one pass", "shuffled_rows": "`.shuffle(100_000)` of such rows, of 1 KiB",
+         "shuffled_records": "`.shuffle(100_000)` of records of 1 KiB (behind a map), the first after", "cache": "`.cache()` of 256 MiB",
+         "generator": "`from_generator`, an element", "map": "`.map(f)`, one product and one sum", "py_function": "`tf.py_function`, a product",
+         "checkpoint": "an iterator's checkpoint, `shuffle(10_000)` of records of 1 KiB"}
 
 def megabytes(word):
     with open("/proc/self/status") as file:
@@ -79,13 +83,20 @@ def main():
         import tensorflow as tf
         print(rows(tf, np)[sys.argv[1]]())
         return
+    import speed_md
+    json_wanted, kept = speed_md.wanted(sys.argv), []
     snug, tensorflow, *names = sys.argv[1:]
+    if json_wanted and names:
+        sys.exit("--json keeps whole runs: name no rows")
     for name in names or rows(None, None):
         told = []
         for command in ([tensorflow, __file__, name], [snug, "-m", "snug", __file__, name]):
             done = subprocess.run(command, capture_output=True, text=True, timeout=300)
             told.append(done.stdout.strip().splitlines()[-1] if done.returncode == 0 else "failed")
         print(f"{name:18} {told[0]:24} {told[1]}", flush=True)
+        kept.append([TEXTS[name], told])
+    if json_wanted:
+        speed_md.merge("data_costs", ["TensorFlow 2.21", "Snug"], kept, "python3 bench/data_costs.py build/venv/bin/python TENSORFLOW_PYTHON")
 
 
 main()

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""make bench: Snug against TensorFlow, JAX, PyTorch and ONNX Runtime, alternating in one run, medians over rounds; the ratios are
+"""Snug against TensorFlow, JAX, PyTorch and ONNX Runtime, alternating in one run, medians over rounds; the ratios are
 what counts. usage: run.py BUILD [ROUNDS] [CASE...] [--json: the run goes into speed.json]. The peers live in BUILD/peers (made here with pip), or in the interpreters
-named by SNUG_BENCH_TENSORFLOW, SNUG_BENCH_JAX and SNUG_BENCH_TORCH."""
+named by SNUG_BENCH_TENSORFLOW, SNUG_BENCH_JAX and SNUG_BENCH_TORCH. A step of the largest case takes minutes elsewhere: it is TensorFlow's alone there, unless named."""
 import json
 import os
 import statistics
@@ -16,6 +16,7 @@ import speed_md
 HERE = os.path.dirname(os.path.abspath(__file__))
 WANTED = {"tensorflow": ["tensorflow==2.21.*", "tf2onnx"], "jax": ["jax[cpu]", "keras", "numpy", "onnxruntime"], "torch": ["torch", "numpy"]}
 HOME = {"torch-compile": "torch", "onnxruntime": "jax"}  # whose interpreter a peer lives in
+HOURS = {"vgg": ["tensorflow"]}  # the only peers that a whole run measures
 TRAIN_PEERS, PREDICT_PEERS = ["tensorflow", "jax", "torch", "torch-compile"], ["tensorflow", "jax", "onnxruntime"]
 NAMES = {"mlp": "MLP 100-64-10, batch 20,000", "conv": "Conv32(3x3)-pool-dense10, 128x128x3, batch 32",
          "conv2": "Conv64-pool-conv128-gap-dense, 128x128x3, batch 32", "resnet20": "ResNet-20, 32x32, batch 128",
@@ -23,6 +24,7 @@ NAMES = {"mlp": "MLP 100-64-10, batch 20,000", "conv": "Conv32(3x3)-pool-dense10
          "vgg": "VGG-like 256-256-512-512-1024-1024, 128x128x3, batch 32", "mobilenetv2": "MobileNetV2, 224x224", "resnet50": "ResNet50, 224x224"}
 COLUMNS = {"snug": "Snug", "tensorflow": "TensorFlow 2.21", "jax": "JAX (Keras)", "torch": "PyTorch 2.15", "torch-compile": "PyTorch, compiled",
            "onnxruntime": "ONNX Runtime"}
+ALL = list(cases.TRAIN) + list(cases.PREDICT)
 STEPS = {"mlp": 60, "conv": 20, "conv2": 7, "vgg": 1, "resnet20": 10, "lstm": 20, "transformer": 7, "mobilenetv2": 20, "resnet50": 10}
 
 
@@ -54,12 +56,12 @@ def medians(runs):
     return {k: statistics.median(r[k] for r in runs) for k in runs[0]} if runs else None
 
 
-def row(build, models, case, rounds):
+def row(build, models, case, rounds, peers):
     train = case in cases.TRAIN
     batch, loss = (cases.TRAIN if train else cases.PREDICT)[case][0], cases.TRAIN[case][2] if train else "mse"
     model, steps = os.path.join(models, case), str(STEPS[case])
     commands = {"snug": [os.path.join(build, "bench_step"), "train" if train else "predict", model + ".json", str(batch), loss, steps]}
-    for peer in TRAIN_PEERS if train else PREDICT_PEERS:
+    for peer in peers:
         commands[peer] = [interpreter(build, peer), os.path.join(HERE, "peers.py"), peer, case, steps, model + ".onnx"]
     seen = {e: [] for e in commands}
     for _ in range(rounds):
@@ -81,7 +83,7 @@ def show(case, found):
 
 def write_models(build, models, wanted):
     python = interpreter(build, "tensorflow")
-    subprocess.run([python, os.path.join(HERE, "cases.py"), models] + wanted, check=True, capture_output=True)
+    subprocess.run([python, os.path.join(HERE, "cases.py"), models] + (wanted or ALL), check=True, capture_output=True)
 
 
 def tables(build, rounds, wanted):
@@ -90,8 +92,9 @@ def tables(build, rounds, wanted):
         print(f"{'ms / MiB':<13}" + "".join(f"{e:>16}" for e in ["snug"] + TRAIN_PEERS + ["onnxruntime"]) + "    time    memory GFLOP/s")
         print(" " * 109 + "against the best")
         found = {}
-        for case in wanted:
-            found[case] = row(build, models, case, rounds)
+        for case in wanted or ALL:
+            peers = TRAIN_PEERS if case in cases.TRAIN else PREDICT_PEERS
+            found[case] = row(build, models, case, rounds, peers if wanted else HOURS.get(case, peers))
             show(case, found[case])
     return found
 
@@ -105,41 +108,45 @@ def keep(found, rounds):
         speed_md.merge(name, [COLUMNS[e] for e in ["snug"] + peers], rows, f"python3 bench/run.py build {rounds}")
 
 
-def predict(build, rounds):
-    """From process start to the answer on disk: a small model, 100 rows."""
-    model = os.path.join(HERE, "..", "examples", "models", "mnist_mlp.json")
+def whole_process(command, rounds):
+    """Seconds and MiB from its start to its end."""
+    times, peaks = [], []
+    for _ in range(4 * rounds + 1):
+        t = time.perf_counter()
+        p = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+        _, status, usage = os.wait4(p.pid, 0)
+        times.append(time.perf_counter() - t)
+        peaks.append(usage.ru_maxrss / 1024)
+        if status:
+            raise SystemExit(f"{' '.join(command)} failed")
+    return {"s": statistics.median(times[1:]), "mib": round(statistics.median(peaks))}
+
+
+def small(build, rounds):
+    """From start to end of the command: an answer of a small model, a plan of a larger one."""
+    models, snug = os.path.join(HERE, "..", "examples", "models"), os.path.join(build, "snug")
     with tempfile.TemporaryDirectory() as d:
-        command = [os.path.join(build, "snug"), "predict", model, "--x", "uniform:100x28x28@1", "--out", os.path.join(d, "y.npy")]
-        times, peaks = [], []
-        for _ in range(4 * rounds + 1):
-            t = time.perf_counter()
-            p = subprocess.Popen(command)
-            _, status, usage = os.wait4(p.pid, 0)
-            times.append((time.perf_counter() - t) * 1e3)
-            peaks.append(usage.ru_maxrss / 1024)
-            if status:
-                raise SystemExit("predict failed")
-    print(f"\nsnug predict, process start to answer: {statistics.median(times[1:]):.1f} ms, peak {statistics.median(peaks):.1f} MiB")
+        x = ["--x", "uniform:100x28x28@1", "--out", os.path.join(d, "y.npy")]
+        predict = [snug, "predict", os.path.join(models, "mnist_mlp.json"), *x]
+        plan = [snug, "plan", os.path.join(models, "resnet20.json"), "--train", "--batch", "128"]
+        rows = [["`snug predict` of a small model, 100 rows, to the answer on disk", [whole_process(predict, rounds)]],
+                ["`snug plan` of a ResNet-20 training step, batch 128", [whole_process(plan, rounds)]]]
+    for text, cells in rows:
+        print(f"{text}: {speed_md.said(cells[0])}")
+    return rows
 
 
-def importing(build, rounds):
-    code = ("import time, resource; t = time.time(); import tensorflow; "
-            "print(time.time() - t, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)")
-    command = [interpreter(build, "tensorflow"), "-c", code]
-    runs = [subprocess.run(command, check=True, capture_output=True, text=True).stdout.split() for _ in range(min(rounds, 3))]
-    seconds, mib = (statistics.median(float(r[i]) for r in runs) for i in (0, 1))
-    print(f"import tensorflow alone: {seconds * 1e3:.0f} ms, {mib:.0f} MiB")
+def main():
+    json_wanted = speed_md.wanted(sys.argv)
+    build, rounds, named = sys.argv[1], int(sys.argv[2]) if len(sys.argv) > 2 else 5, sys.argv[3:]
+    if json_wanted and named:
+        sys.exit("--json keeps whole runs: name no cases")
+    found = tables(build, rounds, named)
+    processes = [] if named else small(build, rounds)
+    if json_wanted:
+        keep(found, rounds)
+        speed_md.merge("small", ["Snug"], processes, f"python3 bench/run.py build {rounds}")
 
 
 if __name__ == "__main__":
-    json_wanted = speed_md.wanted(sys.argv)
-    where, n = sys.argv[1], int(sys.argv[2]) if len(sys.argv) > 2 else 5
-    named = sys.argv[3:] or list(cases.TRAIN) + list(cases.PREDICT)
-    if json_wanted and sys.argv[3:]:
-        sys.exit("--json keeps whole runs: name no cases")
-    measured = tables(where, n, named)
-    if json_wanted:
-        keep(measured, n)
-    if not sys.argv[3:]:
-        predict(where, n)
-        importing(where, n)
+    main()
