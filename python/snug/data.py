@@ -881,19 +881,39 @@ class TFRecordDataset(_Records):
     _kind = 1
 
 
+def _unpacked_sizes(raw):
+    """What a .gz of one member unpacks to by its own account, if it is whole: its last number. Zeros may stand behind it, and may be its own, so there may be
+    several. Nothing where there may be more members, or more bytes than the number can count."""
+    most = 1032 * os.fstat(raw.fileno()).st_size        # deflate's limit
+    if most >= 1 << 32:
+        return []
+    data = raw.read()
+    raw.seek(0)
+    if data.find(b"\x1f\x8b\x08", 1) >= 0:
+        return []
+    end = len(data.rstrip(b"\0"))
+    ends = {*builtins.range(end, min(end + 4, len(data)) + 1), len(data)}
+    sizes = [int.from_bytes(data[i - 4:i], "little") for i in sorted(ends, reverse=True) if i >= 18]
+    return [size for size in sizes if size <= most]
+
+
 def _fixed(path, n, head, foot, packed):
     """A file's records, of which no more than a piece, a record and the bytes behind the last one are in memory at once."""
     import gzip
     from snug._files import open_regular
 
+    def has_rest(size):
+        return size > 0 and size % n
+
     def refuse_rest(size):
-        if size > 0 and size % n:
+        if has_rest(size):
             raise tf.errors.InvalidArgumentError(None, None, f"Excess bytes in the body of '{path}': {size} is no multiple of {n}")
 
     with open_regular(path) as raw:
-        if not packed:
-            refuse_rest(os.fstat(raw.fileno()).st_size - head - foot)
-        file, kept, skip = gzip.GzipFile(fileobj=raw) if packed else raw, bytearray(), head
+        sizes = [size - head - foot for size in (_unpacked_sizes(raw) if packed else [os.fstat(raw.fileno()).st_size])]
+        if sizes and all(has_rest(size) for size in sizes):     # whatever the records are, their end will be refused
+            refuse_rest(sizes[0])
+        file, kept, skip, given = gzip.GzipFile(fileobj=raw) if packed else raw, bytearray(), head, 0
         while piece := file.read(1 << 18):
             kept += piece[skip:]
             skip -= min(skip, len(piece))
@@ -901,7 +921,8 @@ def _fixed(path, n, head, foot, packed):
             for i in builtins.range(0, whole, n):
                 yield bytes(kept[i:i + n])
             del kept[:whole]
-    refuse_rest(len(kept) - foot)
+            given += whole
+    refuse_rest(given + len(kept) - foot)
 
 
 class FixedLengthRecordDataset(Dataset):

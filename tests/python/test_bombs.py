@@ -516,9 +516,31 @@ class Bombs(unittest.TestCase):
             for last in fixed(self.path("r.bin"), 1 << 20, 3, 2, compression_type=kind):
                 pass
             self.assertEqual(last.numpy()[-3:], b"123")
+        self.refused(lambda: next(iter(fixed(self.path("r.bin"), 1 << 20, 3, 3, compression_type="GZIP"))), "67108863 is no multiple of 1048576",
+                     (tf.errors.InvalidArgumentError,))                 # before 64 MiB are unpacked
         for path, size in (("/dev/zero", 4), (self.path("r.bin"), 0), (self.path("r.bin"), -1)):
             self.refused(lambda: next(iter(fixed(path, size))), kinds=(ValueError, tf.errors.OpError))
         self.refused(lambda: L.StringLookup(vocabulary="/dev/zero"), "regular")
+
+    def test_packed_records_are_refused_early_only_where_their_end_would_be(self):
+        def read(*parts, size=4, **how):
+            path = self.file("f.gz", b"".join(parts))
+            return [t.numpy() for t in tf.data.FixedLengthRecordDataset(path, size, compression_type="GZIP", **how)]
+        pack, wrong = gzip.compress, tf.errors.InvalidArgumentError
+        for n in range(20):
+            for zeros in range(6):
+                data = bytes(range(n))
+                records = [data[i:i + 4] for i in range(0, n, 4)]
+                if n % 4:
+                    self.refused(lambda: read(pack(data), bytes(zeros)), f"{n} is no multiple of 4", (wrong,))
+                else:
+                    self.assertEqual(read(pack(data), bytes(zeros)), records)
+        self.assertEqual(read(pack(b"ab"), pack(b"cdefgh")), [b"abcd", b"efgh"])        # the last member alone has 6 bytes
+        self.assertEqual(read(pack(b"\x1f\x8b\x08a", 0)), [b"\x1f\x8b\x08a"])
+        self.assertEqual(read(pack(b"hhabcdf"), header_bytes=2, footer_bytes=1), [b"abcd"])
+        self.assertEqual(read(pack(b"hh"), header_bytes=2, footer_bytes=1), [])
+        self.refused(lambda: read(pack(b"ab"), pack(b"cdefg")), "7 is no multiple", (wrong,))
+        self.assertEqual(len(read(pack(bytes(0x010000)), size=0x100)), 0x100)               # its number ends with zeros
 
     def test_data_files_of_others(self):
         for name in ("mnist", "boston_housing"):
