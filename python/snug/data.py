@@ -881,40 +881,41 @@ class TFRecordDataset(_Records):
     _kind = 1
 
 
-def _unpacked_sizes(raw):
-    """What a .gz of one member unpacks to by its own account, if it is whole: its last number. Zeros may stand behind it, and may be its own, so there may be
-    several. Nothing where there may be more members, or more bytes than the number can count."""
-    most = 1032 * os.fstat(raw.fileno()).st_size        # deflate's limit
-    if most >= 1 << 32:
-        return []
+def _claim(raw):
+    """What a small .gz that unpacks to much says of its size in its last bytes: if it is whole, that is so. None: it is not worth a look or not sure, since there
+    may be another member. Of 16 MiB and more the number's last byte is not zero, so that no zeros stand behind it."""
+    size = os.fstat(raw.fileno()).st_size
+    if size > 1 << 20:
+        return None
     data = raw.read()
     raw.seek(0)
-    if data.find(b"\x1f\x8b\x08", 1) >= 0:
-        return []
-    end = len(data.rstrip(b"\0"))
-    ends = {*builtins.range(end, min(end + 4, len(data)) + 1), len(data)}
-    sizes = [int.from_bytes(data[i - 4:i], "little") for i in sorted(ends, reverse=True) if i >= 18]
-    return [size for size in sizes if size <= most]
+    claim = int.from_bytes(data[-4:], "little")
+    worth = claim >= 16 << 20 and 500 * size <= claim <= 1032 * size        # deflate makes no more of a byte
+    return claim if worth and data.find(b"\x1f\x8b\x08", 1) < 0 else None
 
 
 def _fixed(path, n, head, foot, packed):
     """A file's records, of which no more than a piece, a record and the bytes behind the last one are in memory at once."""
-    import gzip
+    import zlib
     from snug._files import open_regular
+    from snug._gzip import gunzip
 
-    def has_rest(size):
-        return size > 0 and size % n
-
-    def refuse_rest(size):
-        if has_rest(size):
-            raise tf.errors.InvalidArgumentError(None, None, f"Excess bytes in the body of '{path}': {size} is no multiple of {n}")
+    def refuse_rest(size, why=""):
+        if size > 0 and size % n:
+            raise tf.errors.InvalidArgumentError(None, None, f"Excess bytes in the body of '{path}': {size} is no multiple of {n}{why}")
 
     with open_regular(path) as raw:
-        sizes = [size - head - foot for size in (_unpacked_sizes(raw) if packed else [os.fstat(raw.fileno()).st_size])]
-        if sizes and all(has_rest(size) for size in sizes):     # whatever the records are, their end will be refused
-            refuse_rest(sizes[0])
-        file, kept, skip, given = gzip.GzipFile(fileobj=raw) if packed else raw, bytearray(), head, 0
-        while piece := file.read(1 << 18):
+        claim = _claim(raw) if packed else os.fstat(raw.fileno()).st_size
+        if claim is not None:
+            refuse_rest(claim - head - foot, ", by what the file's last bytes say of it" if packed else "")
+        file, kept, skip, given = gunzip(raw) if packed else raw, bytearray(), head, 0
+
+        def next_piece():
+            try:
+                return file.read1(1 << 18)      # what comes before the damage is given
+            except (EOFError, zlib.error) as error:
+                raise tf.errors.DataLossError(None, None, f"'{path}' is damaged behind {given + len(kept)} bytes of records: {error}") from None
+        while piece := next_piece():
             kept += piece[skip:]
             skip -= min(skip, len(piece))
             whole = max(len(kept) - foot, 0) // n * n
