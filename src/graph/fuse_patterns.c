@@ -12,6 +12,7 @@
  *     dense_update    adam(w, m, v, matmul(x, dy)) -> matmul_adam(w, m, v, x, dy), where asked for;
  *                     with matmul(dy, w) -> matmul_adam_dx(w, m, v, x, dy), in its place; where
  *                     the gradient is an output, it is one of these rows, too
+ *     wide            a cast to f32 of what sums halves up: see fuse_casts.c
  *     channel_affine  a p + (b q + c) -> channel_affine(p, q, a, b, c): dx of batch norm at once */
 #include "graph/fuse.h"
 
@@ -393,4 +394,5 @@ const sn_fuse_pattern sn_fuse_patterns[] = {sn_fuse_conv_pool,   sn_fuse_pool_re
                                             fuse_bias,           fuse_normalise,
                                             fuse_activation,     fuse_bias_gradient,
                                             fuse_channel_affine, sn_fuse_cross_entropy,
-                                            fuse_dense_update,   NULL};
+                                            fuse_dense_update,   sn_fuse_wide,
+                                            NULL};

@@ -25,10 +25,6 @@
 #define sn_halves_to_f32 SN_CPU(halves_to_f32)
 #define sn_halves_of_f32 SN_CPU(halves_of_f32)
 
-static inline bool sn_dtype_is_half(snug_dtype d) {
-    return d == SNUG_F16 || d == SNUG_BF16;
-}
-
 static inline bool sn_call_has_halves(const sn_call *c) {
     bool has = false;
     for (int i = 0; i < c->n_in; i++)
