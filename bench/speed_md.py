@@ -86,16 +86,19 @@ def page(text, data):
     return REGION.sub(write, text)
 
 
-def merge(name, columns, rows, command):
+def processor():
+    with open("/proc/cpuinfo") as f:
+        cpu = re.search(r"^model name\s*: (.*)$", f.read(), re.M)
+    return f"{len(os.sched_getaffinity(0))} cores of an {cpu.group(1) if cpu else 'unknown processor'}"
+
+
+def merge(name, columns, rows, command, machine=None):
     """A run becomes the section of that name; its title, unit and `about` stay, a note on the run before goes."""
     def git(*words):
         return subprocess.run(["git", *words], cwd=ROOT, capture_output=True, text=True).stdout.strip()
-    with open("/proc/cpuinfo") as f:
-        cpu = re.search(r"^model name\s*: (.*)$", f.read(), re.M)
     data = load()
     kept = {k: v for k, v in data.get(name, {}).items() if k in ("corner", "about", "against")}
-    machine = f"{len(os.sched_getaffinity(0))} cores of an {cpu.group(1) if cpu else 'unknown processor'}"
-    data[name] = {**kept, "command": command, "date": time.strftime("%Y-%m-%d"), "machine": machine, "commit": git("rev-parse", "--short=8", "HEAD"),
+    data[name] = {**kept, "command": command, "date": time.strftime("%Y-%m-%d"), "machine": machine or processor(), "commit": git("rev-parse", "--short=8", "HEAD"),
                   "columns": columns, "rows": rows}
     with open(FILE, "w") as f:
         f.write(text_of(data))

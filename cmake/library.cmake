@@ -42,12 +42,13 @@ set_source_files_properties(${PROJECT_SOURCE_DIR}/src/base/rng.c ${PROJECT_SOURC
   "${kernel_level};-fno-trapping-math")
 add_library(snug_objects OBJECT ${SNUG_SOURCES})
 target_compile_definitions(snug_objects PRIVATE ${SNUG_ISA_DEFINITIONS})
+target_compile_options(snug_objects PRIVATE -fopenmp-simd)
 if(CMAKE_LIBRARY_ARCHITECTURE) # where Debian has its own LAPACK, whichever liblapack.so.3 is
   set_source_files_properties(${PROJECT_SOURCE_DIR}/src/kernels/cpu/lapack_library.c PROPERTIES COMPILE_DEFINITIONS
     SN_LIBRARY_FOLDER="${CMAKE_LIBRARY_ARCHITECTURE}")
 endif()
 target_include_directories(snug_objects PRIVATE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/include ${DNNL_INCLUDE})
-target_link_libraries(snug_objects PRIVATE PkgConfig::JANSSON JPEG::JPEG PNG::PNG ZLIB::ZLIB OpenMP::OpenMP_C)
+target_link_libraries(snug_objects PRIVATE PkgConfig::JANSSON JPEG::JPEG PNG::PNG ZLIB::ZLIB)
 
 add_library(snug SHARED $<TARGET_OBJECTS:snug_objects> ${SNUG_KERNEL_OBJECTS})
 add_library(snug_static STATIC $<TARGET_OBJECTS:snug_objects> ${SNUG_KERNEL_OBJECTS})
@@ -56,7 +57,7 @@ set_target_properties(snug_static PROPERTIES OUTPUT_NAME snug)
 target_link_options(snug PRIVATE -Wl,--version-script=${PROJECT_SOURCE_DIR}/cmake/snug.map -Wl,--no-undefined)
 foreach(lib snug snug_static)
   target_include_directories(${lib} INTERFACE $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> $<INSTALL_INTERFACE:include>)
-  target_link_libraries(${lib} PRIVATE PkgConfig::JANSSON JPEG::JPEG PNG::PNG ZLIB::ZLIB OpenMP::OpenMP_C Threads::Threads ${DNNL_LIBRARY} m)
+  target_link_libraries(${lib} PRIVATE PkgConfig::JANSSON JPEG::JPEG PNG::PNG ZLIB::ZLIB Threads::Threads ${CMAKE_DL_LIBS} m)
 endforeach()
 
 # The command; all but its main is an archive, for tools/cli_words reads its tables.

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Compiles onednn.c against the headers of oneDNN 3 (this machine links version 2). Usage: compile_onednn3.sh SOURCE_DIR
+# Compiles onednn.c against the headers of oneDNN 3 (this machine has version 2). Usage: compile_onednn3.sh SOURCE_DIR
 # Headers: $SNUG_ONEDNN3_INCLUDE, or the package onednn-devel, fetched into a temporary folder. Exit 77 (skipped) without them.
 set -eu
 root=$1
@@ -13,6 +13,6 @@ if [ -z "$include" ]; then
     include=$(dirname "$(dirname "$(dirname "$(find "$folder/unpacked" -path '*/oneapi/dnnl/dnnl.h' | head -n 1)")")")
 fi
 grep -q "define DNNL_VERSION_MAJOR 3" "$include/oneapi/dnnl/dnnl_version.h" || { echo "$include is not oneDNN 3"; exit 1; }
-${CC:-cc} -std=gnu11 -fsyntax-only -D_GNU_SOURCE -fopenmp -Wall -Wextra -Wconversion -Wshadow -Werror \
-    -I"$root/src" -I"$root/include" -I"$include" "$root/src/kernels/cpu/onednn.c"
+${CC:-cc} -std=gnu11 -fsyntax-only -D_GNU_SOURCE -Wall -Wextra -Wconversion -Wshadow -Werror \
+    -I"$root/src" -I"$root/include" -I"$include" "$root/src/kernels/cpu/onednn.c" "$root/src/kernels/cpu/onednn_library.c"
 echo "onednn.c compiles against oneDNN $(sed -n 's/#define DNNL_VERSION_M[AI][JN]OR //p' "$include/oneapi/dnnl/dnnl_version.h" | paste -sd.)"

@@ -1,6 +1,8 @@
 /* test_data_files.c: sources over files: records and lines packed or not, lists of files, folders
  * of pictures by class; what is damaged or missing is said with its place; every failed request. */
 #include "base/file.h"
+#include "codec/crc32c.h"
+#include "support/files.h"
 #include "support/support.h"
 
 #include <snug/data_files.h>
@@ -205,6 +207,73 @@ static void test_packed_records_cut_anywhere_are_refused(void **state) {
     }
     put_file(&t, "cut.gz", bytes, n);
     expect_refused(*state, path, SNUG_RECORDS, SNUG_PLAIN, "packed (compression_type)");
+    tree_end(&t);
+}
+
+/* A packed file whose first record claims so many bytes, with a right checksum, and has n, of which
+ * no packer makes less. */
+static void claim(const char *path, uint64_t length, size_t n) {
+    unsigned char *bytes = malloc(12 + n);
+    size_t n_packed;
+    uint32_t draw = 1;
+    assert_non_null(bytes);
+    memcpy(bytes, &length, 8);
+    const uint32_t sum = sn_crc32c_masked(bytes, 8);
+    memcpy(bytes + 8, &sum, 4);
+    for (size_t i = 0; i < n; i++) {
+        draw = draw * 1664525 + 1013904223;
+        bytes[12 + i] = (unsigned char)(draw >> 24);
+    }
+    unsigned char *packed = sn_test_gzip(bytes, 12 + n, &n_packed);
+    sn_test_write_file(path, packed, n_packed);
+    free(packed), free(bytes);
+}
+
+/* A length is held against what is left of the file before room is asked for. */
+static void test_packed_records_are_no_longer_than_what_can_follow(void **state) {
+    tree t;
+    char path[256];
+    tree_begin(&t);
+    in_tree(&t, "a.gz", path);
+    claim(path, (1u << 31) + 1, 3);
+    expect_refused(*state, path, SNUG_RECORDS, SNUG_GZIP, "more than the limit of 2147483648");
+    claim(path, 1u << 30, 3);
+    expect_refused(*state, path, SNUG_RECORDS, SNUG_GZIP,
+                   "record 0 has 1073741824 bytes, and what is left of the file unpacks to 3");
+    claim(path, 1u << 30, 300000);
+    expect_refused(*state, path, SNUG_RECORDS, SNUG_GZIP,
+                   "record 0 has 1073741824 bytes, and what is left of the file unpacks to 17");
+    claim(path, 1u << 20, 300000); /* which may be: all of it is read */
+    expect_refused(*state, path, SNUG_RECORDS, SNUG_GZIP, "record 0 ends at byte 300012");
+    tree_end(&t);
+}
+
+/* Nothing packs better than equal bytes do. */
+static void test_records_that_pack_as_well_as_any_are_read(void **state) {
+    static char zeros[(8 << 20) + 1];
+    tree t;
+    char path[256];
+    snug_error err;
+    snug_record_writer *w;
+    snug_dataset *d;
+    snug_iterator *it;
+    snug_element x = {.n = 0};
+    tree_begin(&t);
+    in_tree(&t, "a.gz", path);
+    expect_ok(snug_record_writer_create(*state, path, SNUG_GZIP, &w, &err), &err);
+    for (int i = 0; i < 3; i++)
+        expect_ok(snug_record_write(w, zeros, sizeof zeros, &err), &err);
+    expect_ok(snug_record_writer_close(w, &err), &err);
+    expect_ok(records_of(*state, path, SNUG_RECORDS, SNUG_GZIP, &d, &err), &err);
+    expect_ok(snug_iterator_create(d, &it, &err), &err);
+    for (int i = 0; i < 3; i++) {
+        expect_ok(snug_iterator_next(it, &x, &err), &err);
+        assert_int_equal(((const snug_text *)x.part[0].data)->bytes, sizeof zeros);
+        snug_element_drop(&x);
+    }
+    expect_status(snug_iterator_next(it, &x, &err), SNUG_E_END, &err);
+    snug_iterator_destroy(it);
+    snug_dataset_drop(d);
     tree_end(&t);
 }
 
@@ -609,6 +678,8 @@ int main(void) {
         engine_test(test_records_are_tensorflows),
         engine_test(test_damaged_records_are_refused_with_their_place),
         engine_test(test_packed_records_cut_anywhere_are_refused),
+        engine_test(test_packed_records_are_no_longer_than_what_can_follow),
+        engine_test(test_records_that_pack_as_well_as_any_are_read),
         engine_test(test_missing_files_are_named),
         engine_test(test_records_are_left_out_without_reading_them),
         engine_test(test_lines_are_tensorflows),

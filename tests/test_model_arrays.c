@@ -203,6 +203,28 @@ static void test_truncation_at_every_byte_is_a_format_error(void **state) {
     free(gz.bytes);
 }
 
+/* Nothing is read of an array that the file cannot hold, however well it is packed. */
+static void test_a_packed_array_is_no_longer_than_what_can_follow(void **state) {
+    const unsigned char idx[] = {0, 0, 8, 2, 1, 0, 0, 0, 0, 0, 1, 0}; /* 2^24 rows of 256 bytes */
+    unsigned char bytes[sizeof idx + 60000];
+    sn_test_dir d;
+    char path[256];
+    snug_error err = {0};
+    snug_feed *feed;
+    uint32_t draw = 1;
+    memcpy(bytes, idx, sizeof idx);
+    for (size_t i = sizeof idx; i < sizeof bytes; i++) {
+        draw = draw * 1664525 + 1013904223;
+        bytes[i] = (unsigned char)(draw >> 24);
+    }
+    sn_test_dir_begin(&d);
+    write_image(sn_test_path(&d, "a.gz", path), packed(copy_of(bytes, sizeof bytes)));
+    expect_status(snug_feed_open(*state, path, &feed, &err), SNUG_E_FORMAT, &err);
+    expect_text(err.text, "its header describes 4294967296 bytes of data");
+    expect_text(err.text, "packed ones unpack to");
+    sn_test_dir_end(&d);
+}
+
 static void test_missing_file_is_named(void **state) {
     snug_error err = {0};
     expect_status(read_all(*state, "no/such/x.npy", &err), SNUG_E_IO, &err);
@@ -499,6 +521,7 @@ static const struct CMUnitTest tests[] = {
     engine_test(test_missing_file_is_named),
     engine_test(test_float_file_is_no_integer_feed),
     cmocka_unit_test(test_truncation_at_every_byte_is_a_format_error),
+    engine_test(test_a_packed_array_is_no_longer_than_what_can_follow),
     REFUSED_FILE("empty_file", "", "it is empty"),
     REFUSED_FILE("text", "1,2,3\n4,5,6\n", "neither .npy nor idx"),
     REFUSED_FILE("npy_version_4", "\x93NUMPY\x04\x00\x00\x00\x00\x00", "version 4.0"),

@@ -24,11 +24,13 @@ cp -r "$build/python/snug" "$out/bin/python/"
 find "$out/bin/python" -name __pycache__ -prune -exec rm -rf {} +
 strip --strip-debug "$out"/bin/python/snug/_C*.so
 "$build/venv/bin/python" -B -m snug bench/gpu/table.py models "$out/bin/models"
-lapack=$(find /usr/lib -path '*/lapack/liblapack.so.3' | head -1) # loaded by name, so nobody is linked with it
+lapack=$(find /usr/lib -path '*/lapack/liblapack.so.3' | head -1) # loaded by name, so nobody is linked with it; nor with oneDNN
+onednn=$(find /usr/lib -name 'libdnnl.so.[0-9]' | head -1)
 {
-    for program in "$out"/bin/* "$out"/bin/python/snug/_C*.so $lapack; do [ -d "$program" ] || ldd "$program"; done |
+    for program in "$out"/bin/* "$out"/bin/python/snug/_C*.so $lapack $onednn; do [ -d "$program" ] || ldd "$program"; done |
         awk '$3 ~ /^\// { print $3 }'
     echo "$lapack"
+    echo "$onednn"
 } | sort -u | grep -vE '/lib(c|m|dl|pthread|rt|stdc\+\+|gcc_s)\.so' |
     while read -r library; do [ -z "$library" ] || cp -L "$library" "$out/lib/"; done
 

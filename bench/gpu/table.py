@@ -148,7 +148,10 @@ def table(step, folder, wanted, json_wanted):
         rows[[r[0] for r in ROWS[case]].index(batch)][1][1] = cell(peer)
         kept += rows
     if json_wanted and not wanted:
-        speed_md.merge("gpu", ["Snug", "PyTorch, compiled", "aim"], kept, "tools/test-cuda.sh build/carry bench --json")
+        import torch
+        machine = f"an {torch.cuda.get_device_name()} (CUDA {torch.version.cuda}, cuDNN {torch.backends.cudnn.version()})"
+        columns = ["Snug", f"PyTorch {torch.__version__.split('+')[0]}, compiled", "aim"]
+        speed_md.merge("gpu", columns, kept, "tools/test-cuda.sh build/carry bench --json", machine)
 
 
 def main(args):

@@ -77,9 +77,10 @@ _HEAD_BYTES = 2 << 20       # of a file's first rows, which say what its columns
 def _first_rows(path, n, delimiter, encoding, compression_type):
     """The first n rows of a CSV file; ValueError: it is none."""
     import csv
-    import gzip
     import io
     import zlib
+
+    from snug._gzip import gunzip
     if compression_type not in (None, "", "GZIP"):
         raise ValueError(f"compression_type ({compression_type}) is not supported where column names or types are read from the file")
 
@@ -91,11 +92,11 @@ def _first_rows(path, n, delimiter, encoding, compression_type):
                 raise ValueError(f"'{path}': its first {n} rows have more than {_HEAD_BYTES} letters; give column_names and column_defaults")
             yield line
 
-    with open_regular(path) as raw, gzip.GzipFile(fileobj=raw) if compression_type == "GZIP" else raw as data, \
+    with open_regular(path) as raw, gunzip(raw) if compression_type == "GZIP" else raw as data, \
             io.TextIOWrapper(data, encoding, "replace", newline="") as file:
         try:
             rows = list(itertools.islice(csv.reader(lines(file), delimiter=delimiter), n))
-        except (csv.Error, EOFError, zlib.error, gzip.BadGzipFile) as error:
+        except (csv.Error, EOFError, zlib.error) as error:
             raise ValueError(f"'{path}' is no table, or damaged: {error}") from None
     if not rows:
         raise ValueError(f"'{path}' is empty: it names no columns")

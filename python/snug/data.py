@@ -881,27 +881,49 @@ class TFRecordDataset(_Records):
     _kind = 1
 
 
+def _claim(raw):
+    """What a small .gz that unpacks to much says of its size in its last bytes: if it is whole, that is so. None: it is not worth a look or not sure, since there
+    may be another member. Of 16 MiB and more the number's last byte is not zero, so that no zeros stand behind it."""
+    size = os.fstat(raw.fileno()).st_size
+    if size > 1 << 20:
+        return None
+    data = raw.read()
+    raw.seek(0)
+    claim = int.from_bytes(data[-4:], "little")
+    worth = claim >= 16 << 20 and 500 * size <= claim <= 1032 * size        # deflate makes no more of a byte
+    return claim if worth and data.find(b"\x1f\x8b\x08", 1) < 0 else None
+
+
 def _fixed(path, n, head, foot, packed):
     """A file's records, of which no more than a piece, a record and the bytes behind the last one are in memory at once."""
-    import gzip
+    import zlib
     from snug._files import open_regular
+    from snug._gzip import gunzip
 
-    def refuse_rest(size):
+    def refuse_rest(size, why=""):
         if size > 0 and size % n:
-            raise tf.errors.InvalidArgumentError(None, None, f"Excess bytes in the body of '{path}': {size} is no multiple of {n}")
+            raise tf.errors.InvalidArgumentError(None, None, f"Excess bytes in the body of '{path}': {size} is no multiple of {n}{why}")
 
     with open_regular(path) as raw:
-        if not packed:
-            refuse_rest(os.fstat(raw.fileno()).st_size - head - foot)
-        file, kept, skip = gzip.GzipFile(fileobj=raw) if packed else raw, bytearray(), head
-        while piece := file.read(1 << 18):
+        claim = _claim(raw) if packed else os.fstat(raw.fileno()).st_size
+        if claim is not None:
+            refuse_rest(claim - head - foot, ", by what the file's last bytes say of it" if packed else "")
+        file, kept, skip, given = gunzip(raw) if packed else raw, bytearray(), head, 0
+
+        def next_piece():
+            try:
+                return file.read1(1 << 18)      # what comes before the damage is given
+            except (EOFError, zlib.error) as error:
+                raise tf.errors.DataLossError(None, None, f"'{path}' is damaged behind {given + len(kept)} bytes of records: {error}") from None
+        while piece := next_piece():
             kept += piece[skip:]
             skip -= min(skip, len(piece))
             whole = max(len(kept) - foot, 0) // n * n
             for i in builtins.range(0, whole, n):
                 yield bytes(kept[i:i + n])
             del kept[:whole]
-    refuse_rest(len(kept) - foot)
+            given += whole
+    refuse_rest(given + len(kept) - foot)
 
 
 class FixedLengthRecordDataset(Dataset):

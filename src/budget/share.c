@@ -4,12 +4,15 @@
 #include "base/bytes.h"
 #include "base/size.h"
 #include "kernels/cpu/cpu.h"
+#include "kernels/cpu/lapack.h"
 
 /* What a run needs of code is there before the process is measured. */
 static snug_status settle(snug_engine *e, const sn_share_need *need, snug_error *err) {
     if (!sn_process_is_settled(e, SN_SETTLED_CODE))
         sn_cpu_settle_code();
     SNUG_TRY(sn_lapack_warm(e, err));
+    if (*sn_lapack_version())
+        (void)sn_process_is_settled(e, SN_SETTLED_LAPACK);
     if (need->code_bytes == 0 || sn_process_is_settled(e, SN_SETTLED_LIBRARY))
         return SNUG_OK;
     return sn_onednn_warm(e, snug_engine_threads(e), err);
@@ -35,6 +38,7 @@ snug_status sn_share_find(snug_engine *e, size_t budget, const sn_share_need *ne
                   .process = booking.booked_bytes,
                   .expected = booking.predicted_bytes,
                   .tables = sn_process_tables(budget),
+                  .differ = sn_process_differ(e),
                   .state = need->state,
                   .books = need->books};
     divide(&s);
@@ -64,10 +68,10 @@ void sn_share_find_card(const sn_gpu_facts *f, size_t budget, const sn_share_nee
 }
 
 size_t sn_share_budget(const sn_share *s, size_t arena_bytes) {
-    const size_t sum = s->process + s->state + s->books + arena_bytes + SN_PROCESS_DIFFER_BYTES;
+    const size_t sum = s->process + s->state + s->books + arena_bytes + s->differ;
     size_t budget = sum;
     if (s->granule > 0)
-        return ((sum - SN_PROCESS_DIFFER_BYTES) / s->granule + 2) * s->granule;
+        return (sum / s->granule + 2) * s->granule;
     while (budget < sum + sn_process_tables(budget))
         budget = sum + sn_process_tables(budget);
     return sn_in_pages(budget);

@@ -31,6 +31,7 @@ typedef struct {
     size_t process;  /* the most to expect beside the ledger, without page tables */
     size_t expected; /* of it, what is expected */
     size_t tables;   /* page tables of the budget */
+    size_t differ;   /* what the next process of the kind may have more (sn_process_differ) */
     size_t state;    /* as needed */
     size_t books;    /* as needed */
     size_t arena;    /* what is left */

@@ -11,6 +11,10 @@
 #include <zlib.h>
 
 #define PACKED_BYTES (64u << 10)
+/* Two bits, the least that a match takes, make 258 bytes, the most that it makes. */
+#define MOST_PER_BYTE 1032
+/* Bytes that zlib has taken and not used yet, and of a match what is to come, in packed ones. */
+#define UNDER_WAY 16
 
 struct sn_gzip {
     snug_engine *engine;
@@ -151,6 +155,14 @@ void sn_gzip_close(sn_gzip *g) {
 
 int64_t sn_gzip_at(const sn_gzip *g) {
     return g->at;
+}
+
+int64_t sn_gzip_most_left(const sn_gzip *g) {
+    const int64_t read = g->inflating ? g->packed_at - (int64_t)g->stream.avail_in : 0;
+    const int64_t packed = g->file->size - read + UNDER_WAY;
+    if (g->ended)
+        return 0;
+    return packed <= INT64_MAX / MOST_PER_BYTE ? packed * MOST_PER_BYTE : INT64_MAX;
 }
 
 bool sn_gzip_ended(const sn_gzip *g) {

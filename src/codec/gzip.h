@@ -27,6 +27,8 @@ SNUG_CHECKED snug_status sn_gzip_read(sn_gzip *g, void *out, size_t n, size_t *g
                                       snug_error *err);
 SNUG_CHECKED snug_status sn_gzip_rewind(sn_gzip *g, snug_error *err);
 int64_t sn_gzip_at(const sn_gzip *g); /* of the next byte, unpacked */
+/* No more bytes than these can follow, whatever stands in the file. */
+int64_t sn_gzip_most_left(const sn_gzip *g);
 bool sn_gzip_ended(
     const sn_gzip *g); /* there is none: all members were read, checksums are right */
 

@@ -134,3 +134,11 @@ int64_t sn_input_at(const sn_input *in) {
 int64_t sn_input_left(const sn_input *in) {
     return in->gzip ? -1 : in->file.size - in->at;
 }
+
+int64_t sn_input_most(const sn_input *in) {
+    const int64_t here = (int64_t)(in->end - in->first), most = sn_input_left(in);
+    if (most >= 0)
+        return most;
+    const int64_t left = sn_gzip_most_left(in->gzip);
+    return left <= INT64_MAX - here ? left + here : INT64_MAX;
+}

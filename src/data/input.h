@@ -28,5 +28,6 @@ bool sn_input_skip(sn_input *in, int64_t n);
 const char *sn_input_path(const sn_input *in);
 int64_t sn_input_at(const sn_input *in);   /* of the next byte, unpacked */
 int64_t sn_input_left(const sn_input *in); /* bytes after it; -1: packed, not known */
+int64_t sn_input_most(const sn_input *in); /* there are no more after it, packed or not */
 
 #endif

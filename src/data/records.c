@@ -51,6 +51,25 @@ static snug_status bad_sum(const record_cursor *r, int64_t at, const char *what,
                    sn_input_path(r->in), (long long)r->n, (long long)at, what);
 }
 
+/* A packed file's length nobody knows, but from so many bytes no more than so many come. */
+static snug_status check_length(const record_cursor *r, uint64_t length, snug_error *err) {
+    const int64_t left = sn_input_left(r->in), most = sn_input_most(r->in);
+    if (left < 0 && length > MOST_RECORD_BYTES)
+        return sn_fail(err, SNUG_E_FORMAT,
+                       "'%s': record %lld has %llu bytes, more than the limit of %llu",
+                       sn_input_path(r->in), (long long)r->n, (unsigned long long)length,
+                       (unsigned long long)MOST_RECORD_BYTES);
+    if (length <= (uint64_t)most)
+        return SNUG_OK;
+    if (left >= 0)
+        return cut_short(r, (size_t)left, (size_t)length + 4, err);
+    return sn_fail(err, SNUG_E_FORMAT,
+                   "'%s' is truncated: record %lld has %llu bytes, and what is left of the file "
+                   "unpacks to %lld at most; get a whole copy",
+                   sn_input_path(r->in), (long long)r->n, (unsigned long long)length,
+                   (long long)most);
+}
+
 /* The length of the next record; *end: there is none. */
 static snug_status read_length(record_cursor *r, uint64_t *length, bool *end, snug_error *err) {
     unsigned char head[12];
@@ -67,15 +86,7 @@ static snug_status read_length(record_cursor *r, uint64_t *length, bool *end, sn
     memcpy(&sum, head + 8, 4);
     if (sum != sn_crc32c_masked(head, 8))
         return bad_sum(r, at, "length", err);
-    const int64_t left = sn_input_left(r->in);
-    if (*length > (left >= 0 ? (uint64_t)left : MOST_RECORD_BYTES))
-        return left >= 0
-                   ? cut_short(r, (size_t)left, (size_t)*length + 4, err)
-                   : sn_fail(err, SNUG_E_FORMAT,
-                             "'%s': record %lld has %llu bytes, more than the limit of %llu",
-                             sn_input_path(r->in), (long long)r->n, (unsigned long long)*length,
-                             (unsigned long long)MOST_RECORD_BYTES);
-    return SNUG_OK;
+    return check_length(r, *length, err);
 }
 
 static snug_status read_body(record_cursor *r, char *room, size_t n, snug_error *err) {

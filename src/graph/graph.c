@@ -226,12 +226,11 @@ static snug_status check_name(const char *kind, const char *name, snug_error *er
         return sn_fail(err, SNUG_E_INVALID,
                        "%s name '%.80s...' has %zu characters, at most %d are allowed", kind, name,
                        strlen(name), SN_MAX_NAME);
-    for (const char *c = name; *c; c++)
-        if ((unsigned char)*c <= ' ' || *c == 127)
+    for (int at = 0, n; name[at]; at += n) {
+        if ((unsigned char)name[at] <= ' ' || name[at] == 127)
             return sn_fail(err, SNUG_E_INVALID,
                            "%s name '%.80s' has a blank or control character at position %d", kind,
-                           name, (int)(c - name));
-    for (int at = 0, n; name[at]; at += n) {
+                           name, at);
         n = (unsigned char)name[at] < 128 ? 1 : sn_utf8_bytes(name + at);
         if (n == 0)
             return sn_fail(err, SNUG_E_INVALID, "%s name has no UTF-8 at byte %d; write it anew",

@@ -53,7 +53,7 @@ static snug_status refuse(const snug_engine *e, const sn_request *r, size_t miss
      * run's process is another by some pages. */
     const size_t next = !e->makes_beside        ? 0
                         : r->bytes < NEXT_BYTES ? NEXT_BYTES
-                                                : SN_PROCESS_DIFFER_BYTES;
+                                                : sn_process_differ(e);
     if (!sn_size_add(budget, missing, &enough) || !sn_size_add(enough, next, &enough) ||
         !sn_size_align(enough, 4096, &enough))
         enough = SIZE_MAX;

@@ -91,7 +91,7 @@ struct snug_engine {
     int n_aside_lent;            /* planners at work, who may have that meanwhile */
     bool makes_beside;           /* there was such a number */
     sn_gate gate;
-    bool is_settled[2]; /* what is there before it is measured (sn_process_is_settled) */
+    bool is_settled[3]; /* what is there before it is measured (sn_process_is_settled) */
     sn_account accounts[SN_N_CATEGORIES];
     sn_block *blocks;     /* newest first */
     sn_large *large;      /* newest first */

@@ -220,10 +220,9 @@ void sn_process_measure(const snug_io *io, const snug_engine *e, sn_process_tabl
 
 /* --- booking ---------------------------------------------------------------------------------- */
 
-/* Pages that the first steps touch although the code is there: of other libraries, of stacks and of
- * the C heap. Measured: what is expected, and the most. */
-#define FIRST_STEPS_BYTES ((size_t)96 << 10)
-#define FIRST_STEPS_MOST  ((size_t)384 << 10)
+#define DIFFER_BYTES         ((size_t)128 << 10)
+#define DIFFER_AMONG_OTHERS  ((size_t)384 << 10)
+#define FIRST_STEPS_EXPECTED 4 /* a part of what they take at most */
 /* Of the code that kernels may make at most, what they make, and keep on the C heap: measured from
  * a thirteenth to a third. */
 #define CODE_PART 12
@@ -240,6 +239,12 @@ size_t sn_process_inexact(const snug_engine *e) {
     const size_t batch = 2 * processors > COUNTED_AT_ONCE ? 2 * processors : COUNTED_AT_ONCE;
     const size_t bytes = batch * 4096 * (threads < processors ? threads : processors);
     return bytes < INEXACT_MOST ? bytes : INEXACT_MOST;
+}
+
+size_t sn_process_differ(const snug_engine *e) {
+    const bool others =
+        e->makes_beside || e->is_settled[SN_SETTLED_LIBRARY] || e->is_settled[SN_SETTLED_LAPACK];
+    return others ? DIFFER_AMONG_OTHERS : DIFFER_BYTES;
 }
 
 /* 8 bytes a page, and the tables above them. */
@@ -281,7 +286,7 @@ snug_status sn_process_book(snug_engine *e, const sn_process_need *need, sn_proc
     sn_ledger_unlock(e);
     const bool ran = e->accounts[SN_MEM_ARENA].peak_bytes > 0;
     const size_t fixed = now + sn_process_tables(need->map_bytes) + thread_bytes(e);
-    const size_t expected = ran ? 0 : FIRST_STEPS_BYTES, most = ran ? 0 : FIRST_STEPS_MOST;
+    const size_t most = ran ? 0 : sn_process_differ(e), expected = most / FIRST_STEPS_EXPECTED;
     size_t booked = 0;
     if (!sn_size_add(fixed, most + sn_process_inexact(e), &booked) ||
         !sn_size_add(booked, need->code_bytes, &booked))

@@ -37,10 +37,11 @@ size_t sn_process_counted_peak(const sn_process *p); /* the tables and stacks of
  * is any it does not count. */
 void sn_aside_lend(snug_engine *e, int n);
 
-/* By how much equal processes differ: stacks and heaps begin elsewhere, and of a library the system
- * maps what of its file happens to be in memory. Measured: 80 KiB mostly, 340 KiB once in thousands
- * of runs. */
-#define SN_PROCESS_DIFFER_BYTES ((size_t)384 << 10)
+/* By how much equal processes differ, and grow by their first steps although the code is there:
+ * stacks and heaps begin elsewhere, and of libraries that are not brought in (memory/code.h) the
+ * system maps what of their files happens to be in memory. Measured: 70 KiB; 340 KiB once in
+ * thousands of runs where others make bytes, too (Python), or a large library was loaded. */
+size_t sn_process_differ(const snug_engine *e);
 
 /* --- rows ------------------------------------------------------------------------------------- */
 /*      id        name in reports             what is measured */
@@ -111,7 +112,7 @@ void sn_gate_tell(snug_engine *e, bool tells);
 /* What is brought in once, before the process is measured, so that it cannot come later: the code
  * of kernels, and of the library that makes some (kernels/cpu/cpu.h). Whether it was; from now on
  * it is. */
-typedef enum { SN_SETTLED_CODE, SN_SETTLED_LIBRARY, SN_N_SETTLED } sn_settled;
+typedef enum { SN_SETTLED_CODE, SN_SETTLED_LIBRARY, SN_SETTLED_LAPACK, SN_N_SETTLED } sn_settled;
 bool sn_process_is_settled(snug_engine *e, sn_settled what);
 
 #endif

@@ -152,13 +152,20 @@ static snug_status read_start(sn_array_file *a, size_t *n, snug_error *err) {
     return sn_gzip_read(a->gzip, a->window, SN_ARRAY_HEADER_BYTES, n, err);
 }
 
-/* Of a packed file the whole length is known only when it is short; else reading the last row
- * tells. */
+/* Of a packed file the whole length is known only when it is short, and that it is too short when
+ * no packed bytes could make so many; else reading the last row tells. */
 static snug_status check_length(const sn_array_file *a, snug_error *err) {
     const int64_t end = a->packed ? sn_gzip_at(a->gzip) : a->end;
     const bool whole = !a->packed || sn_gzip_ended(a->gzip);
     if (end > a->data_end || (whole && end < a->data_end))
         return wrong_length(a, end - a->header.data_offset, err);
+    if (a->packed && sn_gzip_most_left(a->gzip) < a->data_end - end)
+        return sn_fail(err, SNUG_E_FORMAT,
+                       "%s is truncated: its header describes %lld bytes of data, its %lld packed "
+                       "ones unpack to %lld at most",
+                       a->file.path, (long long)(a->data_end - a->header.data_offset),
+                       (long long)(a->end - a->start),
+                       (long long)(sn_gzip_most_left(a->gzip) + end - a->header.data_offset));
     return SNUG_OK;
 }
 

@@ -19,7 +19,6 @@ static snug_status make_recording(snug_recorder *r, sn_recording **out, snug_err
     SNUG_TRY(sn_alloc_zero(r->engine, SN_MEM_GRAPH, sizeof **out, &block, err));
     sn_recording *rec = block;
     rec->r = r;
-    rec->kept_of = rec->leaf_of = (sn_numbers){.engine = r->engine, .category = SN_MEM_GRAPH};
     const snug_status status = sn_graph_create(r->engine, &rec->graph, err);
     if (status != SNUG_OK) {
         sn_free(r->engine, SN_MEM_GRAPH, rec, sizeof *rec);
@@ -78,8 +77,7 @@ static void free_recording(sn_recording *rec) {
     sn_free(e, SN_MEM_GRAPH, rec->site, rec->cap_site * sizeof *rec->site);
     sn_free(e, SN_MEM_GRAPH, rec->leaf, rec->cap_leaf * sizeof *rec->leaf);
     sn_free(e, SN_MEM_GRAPH, rec->variable, rec->cap_variable * sizeof *rec->variable);
-    sn_numbers_clear(&rec->kept_of);
-    sn_numbers_clear(&rec->leaf_of);
+    sn_free(e, SN_MEM_GRAPH, rec->kin, rec->cap_kin * sizeof *rec->kin);
     sn_free(e, SN_MEM_GRAPH, rec->kept, rec->cap_kept * sizeof *rec->kept);
     sn_free(e, SN_MEM_GRAPH, rec->echo, rec->cap_echo * sizeof *rec->echo);
     sn_free(e, SN_MEM_GRAPH, rec->asked, rec->cap_asked * sizeof *rec->asked);
@@ -107,11 +105,9 @@ void sn_recording_destroy(sn_recording *rec) {
     }
     rec->n_values = rec->n_nodes = rec->n_kept = rec->n_asked = rec->n_hosts = 0;
     rec->n_brought = rec->looked = 0;
-    rec->n_again = 0;
+    rec->n_again = rec->n_tiny_nodes = rec->n_tiny_values = 0;
     rec->held_bytes = rec->largest_held = 0;
     rec->has_effects = rec->on_host = rec->has_versions = false;
-    sn_numbers_forget(&rec->kept_of);
-    sn_numbers_forget(&rec->leaf_of);
     rec->work = 0;
     r->spare = rec;
 }
@@ -201,10 +197,10 @@ snug_status sn_recording_bytes(sn_recording *rec, const snug_type *type, sn_stor
     return SNUG_OK;
 }
 
-snug_status sn_recording_stand_in(sn_recording *rec, sn_value value, sn_storage *s, sn_value *leaf,
-                                  snug_error *err) {
+snug_status sn_recording_stand_in(sn_recording *rec, sn_value value, sn_storage *s, size_t offset,
+                                  sn_value *leaf, snug_error *err) {
     const snug_type type = *sn_graph_type(rec->graph, value);
-    SNUG_TRY(sn_recording_bytes(rec, &type, s, 0, leaf, err));
+    SNUG_TRY(sn_recording_bytes(rec, &type, s, offset, leaf, err));
     rec->leaf[rec->n_leaf - 1].id = ++rec->r->serial;
     rec->tapes[leaf->i] = rec->tapes[value.i];
     return sn_recording_keep(rec, (sn_kept){value, *leaf}, err);
@@ -345,8 +341,9 @@ static bool holds_much(const sn_recording *rec) {
     return rec->held_bytes >= SN_MAX_HELD && rec->held_bytes - rec->largest_held >= SN_MAX_HELD / 8;
 }
 
-/* Nodes that ran before and are here for tapes move along with each run: the recording doubles
- * before it runs by itself again, so that all moves together are as many as there are nodes. */
+/* Nodes that ran before and are here for tapes are looked at with each run, and mostly move along:
+ * the recording doubles before it runs by itself again, so that all of that together is as much as
+ * there are nodes. */
 static bool is_long(const sn_recording *rec) {
     const size_t again = rec->n_again;
     return rec->n_nodes >= again + (again > SN_MAX_RECORDED ? again : SN_MAX_RECORDED);

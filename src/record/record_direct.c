@@ -13,7 +13,6 @@
 #include <string.h>
 
 #define LEAST_NODES   1024
-#define MOST_BYTES    64 /* of a value */
 #define MOST_OPERANDS 8
 #define ASK_EVERY     1024 /* nodes between two looks for an interrupt */
 
@@ -40,7 +39,7 @@ typedef struct {
 static bool is_tiny(const snug_type *t) {
     size_t bytes;
     return t->dtype != SNUG_OPAQUE && snug_type_bytes(t, &bytes, NULL) == SNUG_OK &&
-           bytes <= MOST_BYTES;
+           bytes <= SN_DIRECT_BYTES;
 }
 
 static bool is_plain(const sn_node_info *n) {
@@ -54,13 +53,50 @@ bool sn_direct_fits(const sn_recording *rec) {
     const uint32_t n_nodes = sn_graph_n_nodes(g), n_values = sn_graph_n_values(g);
     if (n_nodes < LEAST_NODES || rec->n_variable > 0)
         return false;
-    for (uint32_t v = 0; v < n_values; v++)
+    for (uint32_t v = rec->n_tiny_values; v < n_values; v++)
         if (!is_tiny(sn_graph_type(g, (sn_value){v})))
             return false;
-    for (uint32_t i = 0; i < n_nodes; i++)
+    for (uint32_t i = rec->n_tiny_nodes; i < n_nodes; i++)
         if (!is_plain(sn_graph_node_at(g, (sn_node){i})))
             return false;
     return true;
+}
+
+/* --- bytes for what it gives ------------------------------------------------------------------ */
+/* Values that tapes alone want lie in one block: they go together. */
+static snug_status share_block(const sn_recording *rec, const sn_direct_values *values,
+                               sn_storage **storage, snug_error *err) {
+    sn_storage *all;
+    size_t n = 0;
+    for (size_t i = 0; i < values->n; i++)
+        n += !rec->handle[values->value[i].i];
+    if (n == 0)
+        return SNUG_OK;
+    SNUG_TRY(sn_storage_create(rec->r, SN_MEM_TENSORS, n * SN_DIRECT_BYTES, &all, err));
+    for (size_t i = 0; i < values->n; i++) {
+        const sn_value v = values->value[i];
+        if (rec->handle[v.i])
+            continue;
+        sn_storage_hold(storage[i] = all);
+        values->stored[v.i] = (sn_leaf){.storage = all, .offset = --n * SN_DIRECT_BYTES};
+    }
+    sn_storage_drop(rec->r, all);
+    return SNUG_OK;
+}
+
+snug_status sn_direct_store(const sn_recording *rec, const sn_direct_values *values,
+                            sn_storage **storage, snug_error *err) {
+    SNUG_TRY(share_block(rec, values, storage, err));
+    for (size_t i = 0; i < values->n; i++) {
+        const sn_value v = values->value[i];
+        size_t bytes;
+        if (storage[i])
+            continue;
+        SNUG_TRY(snug_type_bytes(sn_graph_type(rec->graph, v), &bytes, err));
+        SNUG_TRY(sn_storage_create(rec->r, SN_MEM_TENSORS, bytes, &storage[i], err));
+        values->stored[v.i] = (sn_leaf){.storage = storage[i]};
+    }
+    return SNUG_OK;
 }
 
 /* --- models ----------------------------------------------------------------------------------- */
@@ -193,9 +229,13 @@ static snug_status run_all(runner *r, snug_error *err) {
         if (r->needed[i])
             SNUG_TRY(run_node(r, i, err));
     }
-    for (size_t i = 0; i < r->values->n; i++)
-        memcpy(r->values->storage[i]->data, r->data[r->values->value[i].i],
-               r->values->storage[i]->bytes);
+    for (size_t i = 0; i < r->values->n; i++) {
+        const sn_value v = r->values->value[i];
+        const sn_leaf *to = &r->values->stored[v.i];
+        size_t bytes;
+        SNUG_TRY(snug_type_bytes(sn_graph_type(r->graph, v), &bytes, err));
+        memcpy((char *)to->storage->data + to->offset, r->data[v.i], bytes);
+    }
     return SNUG_OK;
 }
 

@@ -7,7 +7,7 @@
  *     bring     leaves and variables to where the plan runs
  *     bind      leaves, homes of variables, fresh storage for outputs, parameters
  *     run
- *     settle    handles get their bytes; tapes take their nodes along
+ *     settle    handles get their bytes; tapes take their nodes along, or the recording goes on
  *
  * First an empty recording takes the place of the one that runs: what is recorded meanwhile goes
  * there. If anything fails before a variable was written, variables are what they were; handles of
@@ -34,8 +34,10 @@ typedef struct {
     sn_recording *fresh; /* that took its place */
     sn_entry *entry;
     const sn_side *side; /* where it runs */
+    bool direct;         /* without a plan */
     bool *wanted;        /* per value: by tapes */
     size_t n_wanted;     /* values then */
+    uint32_t n_seen;     /* nodes, by tapes */
     sn_value *output;    /* per output of the graph: the value it is of */
     size_t n_output, cap_output;
     sn_storage **storage; /* per output: held; NULL: not made yet */
@@ -71,7 +73,8 @@ static snug_status name_output(run *u, sn_value v, snug_error *err) {
     SNUG_TRY(sn_grow(e, SN_MEM_PLAN, &u->output, sizeof *u->output, &u->cap_output, u->n_output + 1,
                      err));
     snprintf(name, sizeof name, "o%zu", u->n_output);
-    SNUG_TRY(sn_graph_output(u->rec->graph, name, made, err));
+    if (!u->direct) /* where there is no plan, nobody asks the graph */
+        SNUG_TRY(sn_graph_output(u->rec->graph, name, made, err));
     u->output[u->n_output++] = v;
     return SNUG_OK;
 }
@@ -86,13 +89,12 @@ static snug_status name_outputs(run *u, snug_error *err) {
     u->n_wanted = u->rec->n_values;
     SNUG_TRY(sn_alloc_zero(u->r->engine, SN_MEM_PLAN, u->n_wanted * sizeof(bool), &block, err));
     u->wanted = block;
-    sn_tape_wants(u->rec, u->wanted);
+    u->n_seen = sn_tape_wants(u->rec, u->wanted);
     for (uint32_t i = 0; i < u->n_wanted; i++) {
         const sn_value v = {i};
-        sn_recipe recipe;
-        if (sn_recording_recipe(u->rec, v, &recipe))
-            continue; /* stays one */
-        if ((u->rec->handle[i] || u->wanted[i]) && (is_made(g, v) || is_overwritten(g, v)))
+        sn_recipe recipe; /* stays one */
+        if ((u->rec->handle[i] || u->wanted[i]) && (is_made(g, v) || is_overwritten(g, v)) &&
+            !sn_recording_recipe(u->rec, v, &recipe))
             SNUG_TRY(name_output(u, v, err));
     }
     return SNUG_OK;
@@ -538,17 +540,12 @@ static snug_status execute(run *u, snug_error *err) {
 static snug_status run_direct(run *u, snug_error *err) {
     snug_recorder *r = u->r;
     SNUG_TRY(make_lists(u, err));
-    for (size_t i = 0; i < u->n_output; i++) {
-        size_t bytes;
-        SNUG_TRY(output_bytes(u, i, &bytes, err));
-        SNUG_TRY(sn_storage_create(r, SN_MEM_TENSORS, bytes, &u->storage[i], err));
-        u->stored[u->output[i].i] = (sn_leaf){.storage = u->storage[i]};
-    }
+    const sn_direct_values values = {u->output, u->stored, u->n_output};
+    SNUG_TRY(sn_direct_store(u->rec, &values, u->storage, err));
     r->info.n_flushes++;
     if (r->hooks.begin_run)
         r->hooks.begin_run(r->hooks.ctx);
     sn_node failed = SN_NO_NODE;
-    const sn_direct_values values = {u->output, u->storage, u->n_output};
     const snug_status status = sn_direct_run(u->rec, &values, &failed, err);
     if (r->hooks.end_run)
         r->hooks.end_run(r->hooks.ctx);
@@ -603,13 +600,13 @@ static snug_status run_planned(run *u, snug_error *err) {
 }
 
 static snug_status find_and_run(run *u, snug_error *err) {
+    u->direct = sn_direct_fits(u->rec);
     SNUG_TRY(name_outputs(u, err));
-    if (sn_graph_n_outputs(u->rec->graph) == 0 && !u->rec->has_effects)
+    if (u->n_output == 0 && !u->rec->has_effects)
         return SNUG_OK; /* nobody wants anything that is not there */
-    const bool direct = sn_direct_fits(u->rec);
-    const bool stays = u->r->n_sides == 1 || direct || u->rec->on_host || is_tiny(u->rec);
+    const bool stays = u->r->n_sides == 1 || u->direct || u->rec->on_host || is_tiny(u->rec);
     u->side = stays ? &sn_host_side : u->r->side;
-    if (direct) {
+    if (u->direct) {
         SNUG_TRY(bring_leaves(u, err));
         return run_direct(u, err);
     }
@@ -655,6 +652,45 @@ static void settle(run *u) {
     for (size_t v = 0; v < u->rec->n_values; v++)
         while (u->rec->handle[v])
             settle_handle(u, u->rec->handle[v]);
+}
+
+/* --- staying ---------------------------------------------------------------------------------- */
+/* Open traces lead to it, too. */
+static void replace_main(snug_recorder *r, sn_recording *by) {
+    sn_recording **link = &r->now;
+    while (*link != r->main)
+        link = &(*link)->outer;
+    *link = r->main = by;
+}
+
+/* Of many tiny values under tapes: to move the nodes would be as much work as to record them was.
+ * What is recorded meanwhile stands elsewhere, and what no tape sees would stay with the rest. */
+static bool may_stay(const run *u) {
+    const sn_recording *rec = u->rec;
+    return u->direct && u->r->n_open_tapes > 0 && u->fresh->n_values == 0 && !rec->has_versions &&
+           rec->n_echo == 0 && u->n_seen > rec->n_nodes / 2;
+}
+
+/* The recording that ran goes on, its nodes being here for tapes. What is a recipe stays pending:
+ * it never has bytes. */
+static snug_status stay(run *u, snug_error *err) {
+    sn_recording *rec = u->rec;
+    sn_recipe recipe;
+    const sn_direct_values values = {u->output, u->stored, u->n_output};
+    SNUG_TRY(sn_tape_stay(rec, &values, u->wanted, err));
+    for (uint32_t v = 0; v < u->n_wanted; v++)
+        while (rec->handle[v] && !sn_recording_recipe(rec, (sn_value){v}, &recipe))
+            settle_handle(u, rec->handle[v]);
+    replace_main(u->r, rec);
+    u->rec = u->fresh; /* which nobody has */
+    return SNUG_OK;
+}
+
+/* What tapes need of the run in recordings to come. */
+static snug_status carry_over(run *u, snug_error *err) {
+    if (u->r->n_open_tapes == 0)
+        return SNUG_OK;
+    return may_stay(u) ? stay(u, err) : sn_tape_keep(u->rec, u->stored, u->fresh, err);
 }
 
 /* Of a run that began to write and could not go on. */
@@ -725,14 +761,6 @@ static snug_status try_twice(run *u, snug_error *err) {
     return status;
 }
 
-/* Open traces lead to it, too. */
-static void replace_main(snug_recorder *r, sn_recording *fresh) {
-    sn_recording **link = &r->now;
-    while (*link != r->main)
-        link = &(*link)->outer;
-    *link = r->main = fresh;
-}
-
 snug_status sn_flush(snug_recorder *r, snug_error *err) {
     run u = {.r = r, .rec = r->main};
     snug_error why = {.code = SNUG_OK};
@@ -749,8 +777,8 @@ snug_status sn_flush(snug_recorder *r, snug_error *err) {
     replace_main(r, u.fresh);
     r->running = true;
     snug_status status = try_twice(&u, &why);
-    if (status == SNUG_OK && r->n_open_tapes > 0)
-        status = sn_tape_keep(u.rec, u.stored, u.fresh, &why);
+    if (status == SNUG_OK)
+        status = carry_over(&u, &why);
     sn_recording_stamp(r->now);
     mend_variables(&u, status == SNUG_OK);
     if (status == SNUG_OK) {

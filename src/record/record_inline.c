@@ -111,16 +111,11 @@ static void move_variables(copier *c) {
     rec->n_variable = kept;
 }
 
-/* There are as many as before, so there is room. */
 static void move_kept(copier *c) {
     sn_recording *rec = c->rec;
-    sn_numbers_forget(&rec->kept_of);
-    sn_numbers_forget(&rec->leaf_of);
-    for (size_t i = 0; i < rec->n_kept; i++) {
-        const sn_kept now = {c->map[rec->kept[i].value.i], c->map[rec->kept[i].leaf.i]};
-        sn_numbers_put(&rec->kept_of, now.leaf.i, (uint32_t)i);
-        sn_numbers_put(&rec->leaf_of, now.value.i, (uint32_t)i);
-        rec->kept[i] = now;
+    for (uint32_t i = 0; i < rec->n_kept; i++) {
+        rec->kept[i] = (sn_kept){c->map[rec->kept[i].value.i], c->map[rec->kept[i].leaf.i]};
+        sn_recording_note_kin(rec, i);
     }
 }
 
@@ -161,6 +156,7 @@ static void move_over(copier *c, arrays *a) {
     rec->cap_handle = rec->cap_tapes = rec->n_values = a->n;
     rec->cap_site = c->cap_site;
     rec->n_nodes = c->n_site;
+    rec->n_tiny_nodes = rec->n_tiny_values = 0; /* they have other numbers */
     c->to = NULL;
     c->site = NULL;
     c->cap_site = 0;
@@ -174,6 +170,7 @@ static snug_status copy_all(copier *c, snug_error *err) {
     SNUG_TRY(copy_ends(c, err));
     for (uint32_t i = 0; i < c->rec->n_nodes; i++)
         SNUG_TRY(copy_node(c, i, err));
+    SNUG_TRY(sn_recording_reserve_kin(c->rec, sn_graph_n_values(c->to), err));
     SNUG_TRY(make_arrays(c, &a, err));
     move_over(c, &a);
     return SNUG_OK;

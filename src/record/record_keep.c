@@ -22,13 +22,15 @@ static bool reads_opaque(const sn_graph *g, const sn_node_info *n) {
     return false;
 }
 
-void sn_tape_wants(const sn_recording *rec, bool *wanted) {
+uint32_t sn_tape_wants(const sn_recording *rec, bool *wanted) {
+    uint32_t n_seen = 0;
     const sn_graph *g = rec->graph;
     const bool open = rec->r->n_open_tapes > 0;
     for (uint32_t i = 0; open && i < rec->n_nodes; i++) {
         const sn_node_info *n = sn_graph_node_at(g, (sn_node){i});
         if (!is_seen(rec, n))
             continue;
+        n_seen++;
         const bool all = reads_opaque(g, n);
         for (int k = 0; k < n->n_in; k++)
             wanted[n->in[k].i] |= all || (k < 16 && (sn_ops[n->op].reads & SN_READS_IN(k)));
@@ -41,6 +43,7 @@ void sn_tape_wants(const sn_recording *rec, bool *wanted) {
             wanted[v] = false; /* its node is run again */
     for (size_t i = 0; open && i < rec->n_kept; i++)
         wanted[rec->kept[i].value.i] = false; /* its leaf is there */
+    return n_seen;
 }
 
 /* One flush's way of old values into the fresh recording. */
@@ -109,14 +112,38 @@ static snug_status bring(keeper *k, sn_value v, snug_error *err) {
     return SNUG_OK;
 }
 
+/* --- stand-ins -------------------------------------------------------------------------------- */
+snug_status sn_recording_reserve_kin(sn_recording *rec, size_t n_values, snug_error *err) {
+    const size_t before = rec->cap_kin;
+    if (n_values <= before)
+        return SNUG_OK;
+    SNUG_TRY(sn_grow(rec->r->engine, SN_MEM_GRAPH, &rec->kin, sizeof *rec->kin, &rec->cap_kin,
+                     n_values, err));
+    memset(rec->kin + before, 0, (rec->cap_kin - before) * sizeof *rec->kin);
+    return SNUG_OK;
+}
+
+void sn_recording_note_kin(sn_recording *rec, uint32_t i) {
+    rec->kin[rec->kept[i].leaf.i].as_leaf = i + 1;
+    rec->kin[rec->kept[i].value.i].as_value = i + 1;
+}
+
+sn_value sn_recording_kept_leaf(const sn_recording *rec, sn_value v) {
+    const uint32_t i = v.i < rec->cap_kin ? rec->kin[v.i].as_value - 1 : UINT32_MAX;
+    return i < rec->n_kept && rec->kept[i].value.i == v.i ? rec->kept[i].leaf : SN_NO_VALUE;
+}
+
+sn_value sn_recording_kept_value(const sn_recording *rec, sn_value leaf) {
+    const uint32_t i = leaf.i < rec->cap_kin ? rec->kin[leaf.i].as_leaf - 1 : UINT32_MAX;
+    return i < rec->n_kept && rec->kept[i].leaf.i == leaf.i ? rec->kept[i].value : SN_NO_VALUE;
+}
+
 snug_status sn_recording_keep(sn_recording *rec, sn_kept kept, snug_error *err) {
     SNUG_TRY(sn_grow(rec->r->engine, SN_MEM_GRAPH, &rec->kept, sizeof *rec->kept, &rec->cap_kept,
                      rec->n_kept + 1, err));
-    SNUG_TRY(sn_numbers_reserve(&rec->kept_of, err));
-    SNUG_TRY(sn_numbers_reserve(&rec->leaf_of, err));
-    sn_numbers_put(&rec->kept_of, kept.leaf.i, (uint32_t)rec->n_kept);
-    sn_numbers_put(&rec->leaf_of, kept.value.i, (uint32_t)rec->n_kept);
-    rec->kept[rec->n_kept++] = kept;
+    SNUG_TRY(sn_recording_reserve_kin(rec, sn_graph_n_values(rec->graph), err));
+    rec->kept[rec->n_kept] = kept;
+    sn_recording_note_kin(rec, (uint32_t)rec->n_kept++);
     return SNUG_OK;
 }
 
@@ -190,6 +217,8 @@ static snug_status keep_echoes(keeper *k, snug_error *err) {
 /* Versions that are gone, as long as handles have them: who reads one reads the variable. */
 static snug_status keep_versions(keeper *k, snug_error *err) {
     const sn_recording *from = k->from;
+    if (from->n_variable == 0 && !from->has_versions)
+        return SNUG_OK;
     for (uint32_t i = 0; i < from->n_values; i++) {
         const sn_value_info *info = sn_graph_value_at(from->graph, (sn_value){i});
         const sn_leaf *leaf = info->kind == SN_VALUE_INPUT ? &from->leaf[info->index] : NULL;
@@ -274,6 +303,34 @@ snug_status sn_tape_keep(const sn_recording *rec, const sn_leaf *stored, sn_reco
     sn_free(rec->r->engine, SN_MEM_TAPES, param, param ? param_bytes : 0);
     sn_free(rec->r->engine, SN_MEM_TAPES, map, map ? value_bytes : 0);
     return status;
+}
+
+/* --- in place --------------------------------------------------------------------------------- */
+/* Gradients read the bytes; so does who has a handle, from now on. */
+static snug_status stand_in_here(sn_recording *rec, sn_value v, const sn_leaf *at,
+                                 snug_error *err) {
+    sn_value leaf;
+    SNUG_TRY(sn_recording_stand_in(rec, v, at->storage, at->offset, &leaf, err));
+    for (snug_tensor *t = rec->handle[v.i]; t; t = t->twin) {
+        t->stamp = rec->serial;
+        t->leaf = leaf;
+        t->id = rec->leaf[rec->n_leaf - 1].id;
+    }
+    return SNUG_OK;
+}
+
+snug_status sn_tape_stay(sn_recording *rec, const sn_direct_values *made, const bool *wanted,
+                         snug_error *err) {
+    for (size_t i = 0; i < made->n; i++) {
+        const sn_value v = made->value[i];
+        if (wanted[v.i] || sn_marks_open(rec->r, rec->tapes[v.i]))
+            SNUG_TRY(stand_in_here(rec, v, &made->stored[v.i], err));
+    }
+    rec->n_brought = rec->n_leaf;
+    rec->n_again = rec->n_tiny_nodes = (uint32_t)rec->n_nodes;
+    rec->n_tiny_values = (uint32_t)rec->n_values;
+    rec->held_bytes = rec->largest_held = 0;
+    return SNUG_OK;
 }
 
 /* --- what no tape needs any more -------------------------------------------------------------- */

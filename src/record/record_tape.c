@@ -347,10 +347,8 @@ static snug_status want_variable(const snug_tape *t, const snug_variable *v, int
 
 /* What a stand-in stands for: nodes read that. */
 static sn_value behind(const sn_recording *rec, sn_value v) {
-    uint32_t i;
-    return sn_numbers_find(&rec->kept_of, v.i, &i) && i < rec->n_kept && rec->kept[i].leaf.i == v.i
-               ? rec->kept[i].value
-               : v;
+    const sn_value made = sn_recording_kept_value(rec, v);
+    return sn_value_ok(made) ? made : v;
 }
 
 static snug_status want_value(const snug_tape *t, sn_value v, int source, wanted_list *w,
@@ -412,11 +410,7 @@ static bool sees(const void *ctx, sn_value v) {
 }
 
 static sn_value stand_in(const void *ctx, sn_value v) {
-    const sn_recording *rec = ((const sight *)ctx)->rec;
-    uint32_t i;
-    return sn_numbers_find(&rec->leaf_of, v.i, &i) && i < rec->n_kept && rec->kept[i].value.i == v.i
-               ? rec->kept[i].leaf
-               : SN_NO_VALUE;
+    return sn_recording_kept_leaf(((const sight *)ctx)->rec, v);
 }
 
 static sn_value stands_for(const void *ctx, sn_value v) {

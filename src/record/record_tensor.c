@@ -413,7 +413,7 @@ static snug_status make_watched_numbers(snug_tensor *t, snug_error *err) {
     SNUG_TRY(sn_storage_create(t->r, SN_MEM_TENSORS, bytes, &s, err));
     snug_status status = fill(t->r->engine, &recipe, &t->type, s->data, err);
     if (status == SNUG_OK)
-        status = sn_recording_stand_in(rec, value, s, &leaf, err);
+        status = sn_recording_stand_in(rec, value, s, 0, &leaf, err);
     for (snug_tensor *h; status == SNUG_OK && (h = rec->handle[value.i]);) {
         sn_storage_hold(s);
         sn_tensor_make_ready(h, s, 0);

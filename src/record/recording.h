@@ -118,6 +118,12 @@ typedef struct {
     sn_value value, leaf;
 } sn_kept;
 
+/* Of a value, the newest of them: 1 + where it is the leaf, the value; 0: nowhere. Counts only if
+ * it is there: going back does not look. */
+typedef struct {
+    uint32_t as_leaf, as_value;
+} sn_kin;
+
 /* What a variable holds, for a tape that others with the same value are not seen by. */
 typedef struct {
     sn_value value, of;      /* of SN_NO_VALUE: of an earlier run */
@@ -162,9 +168,11 @@ struct sn_recording {
     double work;  /* operations recorded since it has */
     sn_kept *kept;
     size_t n_kept, cap_kept;
-    sn_numbers kept_of, leaf_of; /* the newest of kept, by leaf and by value */
-    bool has_versions;           /* leaves may be older versions of variables */
-    uint32_t n_again;            /* so many first nodes ran before and are here for tapes */
+    sn_kin *kin; /* per value, zeros where none was kept */
+    size_t cap_kin;
+    bool has_versions; /* leaves may be older versions of variables */
+    uint32_t n_again;  /* so many first nodes ran before and are here for tapes */
+    uint32_t n_tiny_nodes, n_tiny_values; /* so many first ones are known to need no plan */
     sn_echo *echo;
     size_t n_echo, cap_echo;
     /* traces only */
@@ -175,6 +183,13 @@ struct sn_recording {
     sn_host *hosts;
     size_t n_hosts, cap_hosts;
 };
+
+/* What a run without a plan gives, made by nodes. */
+typedef struct {
+    const sn_value *value;
+    sn_leaf *stored; /* per value of the recording: where they are; not held */
+    size_t n;
+} sn_direct_values;
 
 struct snug_tape {
     snug_recorder *r;
@@ -428,10 +443,15 @@ SNUG_CHECKED snug_status sn_recording_leaf(sn_recording *rec, snug_tensor *t, sn
 const char *sn_recording_where(const sn_recording *rec, sn_node n, char *text, size_t size);
 /* Whether the value is nothing but numbers to come: then what they are. */
 bool sn_recording_recipe(const sn_recording *rec, sn_value v, sn_recipe *out);
-/* Bytes for a value that tapes want a gradient of; the leaf holds them, too. */
 SNUG_CHECKED snug_status sn_recording_keep(sn_recording *rec, sn_kept kept, snug_error *err);
+SNUG_CHECKED snug_status sn_recording_reserve_kin(sn_recording *rec, size_t n_values,
+                                                  snug_error *err);
+void sn_recording_note_kin(sn_recording *rec, uint32_t i);            /* of kept; there is room */
+sn_value sn_recording_kept_leaf(const sn_recording *rec, sn_value v); /* SN_NO_VALUE: none */
+sn_value sn_recording_kept_value(const sn_recording *rec, sn_value leaf); /* the same */
+/* Bytes for a value that tapes want a gradient of; the leaf holds them, too. */
 SNUG_CHECKED snug_status sn_recording_stand_in(sn_recording *rec, sn_value value, sn_storage *s,
-                                               sn_value *leaf, snug_error *err);
+                                               size_t offset, sn_value *leaf, snug_error *err);
 /* Bytes for a VERSION handle that tapes watch; they stay the variable's to them. */
 SNUG_CHECKED snug_status sn_recording_version(sn_recording *rec, snug_tensor *t, sn_storage *s,
                                               snug_error *err);
@@ -454,12 +474,15 @@ SNUG_CHECKED snug_status sn_tape_note(snug_tape *t, snug_variable *v, snug_error
 /* Those that are active and see what is read of it. */
 SNUG_CHECKED snug_status sn_tapes_of_variable(snug_recorder *r, const snug_variable *v,
                                               uint32_t *out, snug_error *err);
-/* Marks (one per value) what must outlive this run for them. */
-void sn_tape_wants(const sn_recording *rec, bool *wanted);
+/* Marks (one per value) what must outlive this run for them; how many nodes they see. */
+uint32_t sn_tape_wants(const sn_recording *rec, bool *wanted);
 /* Takes the nodes that open tapes see along into a fresh recording; stored[v] is where the bytes of
  * value v are now, NULL: nowhere. */
 SNUG_CHECKED snug_status sn_tape_keep(const sn_recording *rec, const sn_leaf *stored,
                                       sn_recording *fresh, snug_error *err);
+/* The same in place, of a recording that ran without a plan: it goes on with its nodes. */
+SNUG_CHECKED snug_status sn_tape_stay(sn_recording *rec, const sn_direct_values *made,
+                                      const bool *wanted, snug_error *err);
 /* Bytes that were brought for tapes and that none of them needs any more go. */
 SNUG_CHECKED snug_status sn_tape_prune(sn_recording *rec, snug_error *err);
 /* Its arrays cover all values and nodes of the graph. */
@@ -550,12 +573,10 @@ SNUG_CHECKED snug_status sn_recording_inline(sn_recording *rec, snug_error *err)
 /* --- record_direct.c -------------------------------------------------------------------------- */
 /* Whether so many so small values are better run without a plan. */
 bool sn_direct_fits(const sn_recording *rec);
-/* What such a run shall give, made by nodes: bytes for each. */
-typedef struct {
-    const sn_value *value;
-    sn_storage *const *storage;
-    size_t n;
-} sn_direct_values;
+enum { SN_DIRECT_BYTES = 64 }; /* of a value, at most */
+/* Bytes for each; storage: per value of the list, held. */
+SNUG_CHECKED snug_status sn_direct_store(const sn_recording *rec, const sn_direct_values *values,
+                                         sn_storage **storage, snug_error *err);
 /* failed: the node that an error came from, where it came from one. */
 SNUG_CHECKED snug_status sn_direct_run(const sn_recording *rec, const sn_direct_values *values,
                                        sn_node *failed, snug_error *err);

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Hostile files are refused with one exception, after a bounded number of bytes and within 10 MiB, at every door of Python's."""
 import gzip
+import io
 import itertools
 import json
 import os
@@ -16,6 +17,7 @@ import numpy as np
 from snug import _archives, _pickles, keras
 from snug import tensorflow as tf
 from snug._files import check_json
+from snug._gzip import gunzip
 from snug.keras import _hdf5
 from snug.keras import layers as L
 
@@ -516,9 +518,70 @@ class Bombs(unittest.TestCase):
             for last in fixed(self.path("r.bin"), 1 << 20, 3, 2, compression_type=kind):
                 pass
             self.assertEqual(last.numpy()[-3:], b"123")
+        self.refused(lambda: next(iter(fixed(self.path("r.bin"), 1 << 20, 3, 3, compression_type="GZIP"))), "67108863 is no multiple of 1048576, by what the file",
+                     (tf.errors.InvalidArgumentError,))                 # before 64 MiB are unpacked
         for path, size in (("/dev/zero", 4), (self.path("r.bin"), 0), (self.path("r.bin"), -1)):
             self.refused(lambda: next(iter(fixed(path, size))), kinds=(ValueError, tf.errors.OpError))
         self.refused(lambda: L.StringLookup(vocabulary="/dev/zero"), "regular")
+
+    def test_packed_records_are_refused_early_only_where_their_end_would_be(self):
+        def read(*parts, size=4, **how):
+            path = self.file("f.gz", b"".join(parts))
+            return [t.numpy() for t in tf.data.FixedLengthRecordDataset(path, size, compression_type="GZIP", **how)]
+        pack, wrong, large = gzip.compress, tf.errors.InvalidArgumentError, 16 << 20
+        for n in range(20):
+            for zeros in range(6):
+                data = bytes(range(n))
+                if n % 4:
+                    self.refused(lambda: read(pack(data), bytes(zeros)), f"{n} is no multiple of 4", (wrong,))
+                else:
+                    self.assertEqual(read(pack(data), bytes(zeros)), [data[i:i + 4] for i in range(0, n, 4)])
+        self.assertEqual(read(pack(b"hhabcdf"), header_bytes=2, footer_bytes=1), [b"abcd"])
+        self.assertEqual(read(pack(b"hh"), header_bytes=2, footer_bytes=1), [])
+        self.refused(lambda: read(pack(b"ab"), pack(b"cdefg")), "7 is no multiple of 4$", (wrong,))
+        late = read(pack(bytes(3)), pack(bytes(large + 1)), size=large // 4 + 1)        # the last member alone would have a rest
+        self.assertEqual([len(record) for record in late], [large // 4 + 1] * 4)
+        self.assertEqual(len(read(pack(bytes(large + 4)), size=large // 4 + 1)), 4)
+        self.refused(lambda: read(pack(bytes(large + 1))), f"{large + 1} is no multiple of 4, by what", (wrong,))
+
+    def test_packed_files_are_unpacked_as_gzip_does(self):
+        pack, draw = gzip.compress, random.Random(5)
+        parts = [draw.randbytes(n) for n in (0, 1, 70000, 0, 300)] + [b"\0" * 200000]
+        for n in range(len(parts) + 1):
+            for zeros in (0, 1, 40000):
+                raw = b"".join(pack(p) for p in parts[:n]) + bytes(zeros if n else 0)
+                self.assertEqual(gunzip(io.BytesIO(raw)).read(), b"".join(parts[:n]))
+        raw = b"".join(map(pack, parts[:3])) + bytes(3)
+        for n in [*range(1, 60), *range(60, len(raw), 997)]:
+            try:
+                whole = gzip.decompress(raw[:n])
+            except (EOFError, zlib.error, gzip.BadGzipFile):
+                with self.assertRaises((EOFError, zlib.error)):
+                    gunzip(io.BytesIO(raw[:n])).read()
+            else:
+                self.assertEqual(gunzip(io.BytesIO(raw[:n])).read(), whole)
+
+    def test_what_is_packed_is_not_looked_at_byte_by_byte(self):
+        class Counted(io.BytesIO):
+            reads = 0
+
+            def read(self, *n):
+                Counted.reads += 1
+                return super().read(*n)
+        fixed, csv, lost = tf.data.FixedLengthRecordDataset, tf.data.experimental.make_csv_dataset, tf.errors.DataLossError
+        name = b"\x1f\x8b\x08\x08" + bytes(5) + b"\x03" + b"a" * (4 << 20)
+        whole = gzip.compress(b"abcd")
+        with self.assertRaises(EOFError):
+            gunzip(Counted(name)).read()
+        self.assertEqual(gunzip(Counted(whole + bytes(4 << 20))).read(), b"abcd")
+        self.assertLess(Counted.reads, 2000)
+        for why, raw in (("0 .*truncated", name), ("4 .*truncated", whole[:-1]), ("[04] .*incorrect data check", whole[:-8] + bytes(8)),
+                         ("4 .*header", whole + b"garbage"), ("0 .*header", b"text")):
+            path = self.file("d.gz", raw)
+            self.refused(lambda: list(fixed(path, 4, compression_type="GZIP")), f"d.gz' is damaged behind {why}", (lost,))
+            self.refused(lambda: csv(path, 1, num_epochs=1, compression_type="GZIP"), f"damaged: .*{why[why.index('*') + 1:]}")
+        path = self.file("d.gz", whole + bytes(4 << 20))
+        self.assertEqual([t.numpy() for t in fixed(path, 4, compression_type="GZIP")], [b"abcd"])
 
     def test_data_files_of_others(self):
         for name in ("mnist", "boston_housing"):
@@ -564,6 +627,8 @@ class Bombs(unittest.TestCase):
             for part in ("train", "t10k"):
                 self.file(f"{home}/datasets/fashion-mnist/{part}-labels-idx1-ubyte.gz", raw)
             self.refused(lambda: keras.datasets.fashion_mnist.load_data(), "labels")
+        self.file(f"{home}/datasets/fashion-mnist/train-labels-idx1-ubyte.gz", gzip.compress(struct.pack(">II", 0x801, 60001) + bytes(60001)))
+        self.refused(lambda: keras.datasets.fashion_mnist.load_data(), "holds 60001 items, more than the 60000")
 
     # --- Examples -------------------------------------------------------------------------------------
     @staticmethod

@@ -44,17 +44,23 @@ def _mnist(path="mnist.npz"):
     return (f["x_train"], f["y_train"]), (f["x_test"], f["y_test"])
 
 
+_MOST_ITEMS = 60000
+
+
 def _idx(path, head, item):
     """The bytes behind an idx file's head, which are as many items as the head says."""
-    import gzip
     import zlib
 
     import numpy as np
+
+    from snug._gzip import gunzip
     try:
-        with open_regular(path) as packed, gzip.GzipFile(fileobj=packed) as f:
+        with open_regular(path) as packed, gunzip(packed) as f:
             start = f.read(head)
             count = int.from_bytes(start[4:8], "big")
-            found = f.read(min(count, 1 << 20) * item + 1)      # no more is unpacked than the sets have
+            if count > _MOST_ITEMS:
+                raise ValueError(f"'{path}' says that it holds {count} items, more than the {_MOST_ITEMS} of the data set")
+            found = f.read(count * item + 1)
     except (OSError, EOFError, zlib.error) as error:
         raise ValueError(f"'{path}' is damaged: {error}") from None
     if len(start) != head or len(found) != count * item:

@@ -8,9 +8,8 @@
  * 4. oneDNN takes its threads from OpenMP's setting, so that is set around each call and put
  * back. */
 #include "kernels/cpu/onednn.h"
+#include "kernels/cpu/onednn_library.h"
 
-#include <omp.h>
-#include <oneapi/dnnl/dnnl.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -24,6 +23,11 @@ typedef const dnnl_memory_desc_t *desc_ref;
 #define REF(desc) (&(desc))
 #endif
 
+/* Everything below is for processes that have it: sn_onednn_describe asks. */
+static const sn_onednn_library *dnnl(void) {
+    return sn_onednn_found();
+}
+
 /* --- descriptors ----------------------------------------------------------------------------- */
 /* Everything that describes one convolution; a slot that is not used stays zero. */
 typedef struct {
@@ -36,17 +40,17 @@ typedef struct {
 static dnnl_status_t make_plain(dnnl_memory_desc_t *d, int n, const dnnl_dim_t *dims,
                                 const dnnl_dim_t *strides) {
 #if DNNL_VERSION_MAJOR >= 3
-    return dnnl_memory_desc_create_with_strides(d, n, dims, dnnl_f32, strides);
+    return dnnl()->memory_desc_create_with_strides(d, n, dims, dnnl_f32, strides);
 #else
-    return dnnl_memory_desc_init_by_strides(d, n, dims, dnnl_f32, strides);
+    return dnnl()->memory_desc_init_by_strides(d, n, dims, dnnl_f32, strides);
 #endif
 }
 
 static dnnl_status_t make_any(dnnl_memory_desc_t *d, int n, const dnnl_dim_t *dims) {
 #if DNNL_VERSION_MAJOR >= 3
-    return dnnl_memory_desc_create_with_tag(d, n, dims, dnnl_f32, dnnl_format_tag_any);
+    return dnnl()->memory_desc_create_with_tag(d, n, dims, dnnl_f32, dnnl_format_tag_any);
 #else
-    return dnnl_memory_desc_init_by_tag(d, n, dims, dnnl_f32, dnnl_format_tag_any);
+    return dnnl()->memory_desc_init_by_tag(d, n, dims, dnnl_f32, dnnl_format_tag_any);
 #endif
 }
 
@@ -55,7 +59,7 @@ static void clear_descs(recipe *r) {
     dnnl_memory_desc_t all[] = {r->x, r->y, r->w, r->any_w, r->bias};
     for (int i = 0; i < 5; i++)
         if (all[i])
-            dnnl_memory_desc_destroy(all[i]);
+            dnnl()->memory_desc_destroy(all[i]);
 #else
     (void)r;
 #endif
@@ -83,9 +87,9 @@ static dnnl_status_t make_weights(recipe *r, const sn_conv *v) {
 
 static dnnl_status_t append(dnnl_post_ops_t ops, dnnl_alg_kind_t kind, float a, float b) {
 #if DNNL_VERSION_MAJOR >= 3
-    return dnnl_post_ops_append_eltwise(ops, kind, a, b);
+    return dnnl()->post_ops_append_eltwise(ops, kind, a, b);
 #else
-    return dnnl_post_ops_append_eltwise(ops, 1.0f, kind, a, b);
+    return dnnl()->post_ops_append_eltwise(ops, 1.0f, kind, a, b);
 #endif
 }
 
@@ -107,18 +111,18 @@ static dnnl_status_t append_act(dnnl_post_ops_t ops, int64_t act) {
 /* Scratch is ours; the activation is fused. */
 static dnnl_status_t make_attr(recipe *r, int64_t act) {
     dnnl_post_ops_t ops = NULL;
-    dnnl_status_t s = dnnl_primitive_attr_create(&r->attr);
+    dnnl_status_t s = dnnl()->primitive_attr_create(&r->attr);
     if (s == dnnl_success)
-        s = dnnl_primitive_attr_set_scratchpad_mode(r->attr, dnnl_scratchpad_mode_user);
+        s = dnnl()->primitive_attr_set_scratchpad_mode(r->attr, dnnl_scratchpad_mode_user);
     if (s != dnnl_success || act == SN_ACT_none)
         return s;
-    s = dnnl_post_ops_create(&ops);
+    s = dnnl()->post_ops_create(&ops);
     if (s == dnnl_success)
         s = append_act(ops, act);
     if (s == dnnl_success)
-        s = dnnl_primitive_attr_set_post_ops(r->attr, ops);
+        s = dnnl()->primitive_attr_set_post_ops(r->attr, ops);
     if (ops)
-        dnnl_post_ops_destroy(ops);
+        dnnl()->post_ops_destroy(ops);
     return s;
 }
 
@@ -146,31 +150,32 @@ static geometry geometry_of(const sn_conv *v) {
 static dnnl_status_t make_forward(recipe *r, const geometry *g, bool bias) {
     const desc_ref b = bias ? REF(r->bias) : NULL;
 #if DNNL_VERSION_MAJOR >= 3
-    return dnnl_convolution_forward_primitive_desc_create(
+    return dnnl()->convolution_forward_primitive_desc_create(
         &r->forward, r->engine, dnnl_forward_training, dnnl_convolution_direct, r->x, r->any_w, b,
         r->y, g->stride, g->dilation, g->before, g->after, r->attr);
 #else
     dnnl_convolution_desc_t d;
-    const dnnl_status_t s = dnnl_dilated_convolution_forward_desc_init(
+    const dnnl_status_t s = dnnl()->dilated_convolution_forward_desc_init(
         &d, dnnl_forward_training, dnnl_convolution_direct, &r->x, &r->any_w, b, &r->y, g->stride,
         g->dilation, g->before, g->after);
-    return s == dnnl_success ? dnnl_primitive_desc_create(&r->forward, &d, r->attr, r->engine, NULL)
-                             : s;
+    return s == dnnl_success
+               ? dnnl()->primitive_desc_create(&r->forward, &d, r->attr, r->engine, NULL)
+               : s;
 #endif
 }
 
 static dnnl_status_t make_dx(recipe *r, const geometry *g) {
 #if DNNL_VERSION_MAJOR >= 3
-    return dnnl_convolution_backward_data_primitive_desc_create(
+    return dnnl()->convolution_backward_data_primitive_desc_create(
         &r->conv, r->engine, dnnl_convolution_direct, r->x, r->any_w, r->y, g->stride, g->dilation,
         g->before, g->after, r->forward, r->attr);
 #else
     dnnl_convolution_desc_t d;
-    const dnnl_status_t s = dnnl_dilated_convolution_backward_data_desc_init(
+    const dnnl_status_t s = dnnl()->dilated_convolution_backward_data_desc_init(
         &d, dnnl_convolution_direct, &r->x, &r->any_w, &r->y, g->stride, g->dilation, g->before,
         g->after);
     return s == dnnl_success
-               ? dnnl_primitive_desc_create(&r->conv, &d, r->attr, r->engine, r->forward)
+               ? dnnl()->primitive_desc_create(&r->conv, &d, r->attr, r->engine, r->forward)
                : s;
 #endif
 }
@@ -178,37 +183,37 @@ static dnnl_status_t make_dx(recipe *r, const geometry *g) {
 static dnnl_status_t make_dw(recipe *r, const geometry *g, bool bias) {
     const desc_ref b = bias ? REF(r->bias) : NULL;
 #if DNNL_VERSION_MAJOR >= 3
-    return dnnl_convolution_backward_weights_primitive_desc_create(
+    return dnnl()->convolution_backward_weights_primitive_desc_create(
         &r->conv, r->engine, dnnl_convolution_direct, r->x, r->any_w, b, r->y, g->stride,
         g->dilation, g->before, g->after, r->forward, r->attr);
 #else
     dnnl_convolution_desc_t d;
-    const dnnl_status_t s = dnnl_dilated_convolution_backward_weights_desc_init(
+    const dnnl_status_t s = dnnl()->dilated_convolution_backward_weights_desc_init(
         &d, dnnl_convolution_direct, &r->x, &r->any_w, b, &r->y, g->stride, g->dilation, g->before,
         g->after);
     return s == dnnl_success
-               ? dnnl_primitive_desc_create(&r->conv, &d, r->attr, r->engine, r->forward)
+               ? dnnl()->primitive_desc_create(&r->conv, &d, r->attr, r->engine, r->forward)
                : s;
 #endif
 }
 
 static void clear_recipe(recipe *r) {
     if (r->conv && r->conv != r->forward)
-        dnnl_primitive_desc_destroy(r->conv);
+        dnnl()->primitive_desc_destroy(r->conv);
     if (r->forward)
-        dnnl_primitive_desc_destroy(r->forward);
+        dnnl()->primitive_desc_destroy(r->forward);
     if (r->attr)
-        dnnl_primitive_attr_destroy(r->attr);
+        dnnl()->primitive_attr_destroy(r->attr);
     clear_descs(r);
     if (r->engine)
-        dnnl_engine_destroy(r->engine);
+        dnnl()->engine_destroy(r->engine);
 }
 
 /* The caller clears r, whatever the answer. */
 static dnnl_status_t make_recipe(recipe *r, sn_onednn_kind kind, const sn_conv *v) {
     const geometry g = geometry_of(v);
     memset(r, 0, sizeof *r);
-    dnnl_status_t s = dnnl_engine_create(&r->engine, dnnl_cpu, 0);
+    dnnl_status_t s = dnnl()->engine_create(&r->engine, dnnl_cpu, 0);
     if (s == dnnl_success)
         s = make_images(r, v);
     if (s == dnnl_success)
@@ -229,7 +234,7 @@ static dnnl_status_t make_recipe(recipe *r, sn_onednn_kind kind, const sn_conv *
 
 static const char *impl_of(const recipe *r) {
     const char *name = "ref";
-    dnnl_primitive_desc_query(r->conv, dnnl_query_impl_info_str, 0, (void *)&name);
+    dnnl()->primitive_desc_query(r->conv, dnnl_query_impl_info_str, 0, (void *)&name);
     return name;
 }
 
@@ -239,12 +244,12 @@ static bool is_reference(const char *impl) {
 
 /* The packed form of the weights that the library chose. */
 static desc_ref packed_of(const recipe *r, sn_onednn_kind kind) {
-    return dnnl_primitive_desc_query_md(
+    return dnnl()->primitive_desc_query_md(
         r->conv, kind == SN_ONEDNN_DW ? dnnl_query_diff_weights_md : dnnl_query_weights_md, 0);
 }
 
 static desc_ref scratch_of(const recipe *r) {
-    return dnnl_primitive_desc_query_md(r->conv, dnnl_query_scratchpad_md, 0);
+    return dnnl()->primitive_desc_query_md(r->conv, dnnl_query_scratchpad_md, 0);
 }
 
 static size_t lines(size_t bytes) {
@@ -262,7 +267,7 @@ static snug_status failed(dnnl_status_t s, const char *what, snug_error *err) {
 /* The workspace: scratch | bias gradient | packed weights. The last are written whole, so that all
  * of it is needed; what the library does with its scratch is its own business. */
 static size_t db_at(const recipe *r) {
-    return lines(dnnl_memory_desc_get_size(scratch_of(r)));
+    return lines(dnnl()->memory_desc_get_size(scratch_of(r)));
 }
 
 static size_t packed_at(const recipe *r, sn_onednn_kind kind, const sn_conv *v) {
@@ -271,14 +276,16 @@ static size_t packed_at(const recipe *r, sn_onednn_kind kind, const sn_conv *v) 
 }
 
 static size_t workspace_of(const recipe *r, sn_onednn_kind kind, const sn_conv *v) {
-    return packed_at(r, kind, v) + dnnl_memory_desc_get_size(packed_of(r, kind));
+    return packed_at(r, kind, v) + dnnl()->memory_desc_get_size(packed_of(r, kind));
 }
 
 snug_status sn_onednn_describe(sn_onednn_kind kind, const sn_conv *v, int n_threads,
                                sn_variant *out, snug_error *err) {
     recipe r;
-    const int before = omp_get_max_threads();
-    omp_set_num_threads(n_threads);
+    if (!dnnl())
+        return SNUG_OK;
+    const int before = dnnl()->threads();
+    dnnl()->set_threads(n_threads);
     const dnnl_status_t s = make_recipe(&r, kind, v);
     snug_status status = SNUG_OK;
     if (s == dnnl_success && !is_reference(impl_of(&r))) {
@@ -289,7 +296,7 @@ snug_status sn_onednn_describe(sn_onednn_kind kind, const sn_conv *v, int n_thre
         status = failed(s, "describe a convolution", err);
     }
     clear_recipe(&r);
-    omp_set_num_threads(before);
+    dnnl()->set_threads(before);
     return status;
 }
 
@@ -309,28 +316,28 @@ static dnnl_status_t make_reorder(const recipe *r, desc_ref from, desc_ref to, b
     dnnl_primitive_attr_t attr = NULL;
     dnnl_post_ops_t ops = NULL;
     dnnl_primitive_desc_t d = NULL;
-    dnnl_status_t s = dnnl_primitive_attr_create(&attr);
+    dnnl_status_t s = dnnl()->primitive_attr_create(&attr);
     if (s == dnnl_success && add)
-        s = dnnl_post_ops_create(&ops);
+        s = dnnl()->post_ops_create(&ops);
 #if DNNL_VERSION_MAJOR >= 3
     if (s == dnnl_success && add)
-        s = dnnl_post_ops_append_sum(ops, 1.0f, 0, dnnl_data_type_undef);
+        s = dnnl()->post_ops_append_sum(ops, 1.0f, 0, dnnl_data_type_undef);
 #else
     if (s == dnnl_success && add)
-        s = dnnl_post_ops_append_sum(ops, 1.0f);
+        s = dnnl()->post_ops_append_sum(ops, 1.0f);
 #endif
     if (s == dnnl_success && add)
-        s = dnnl_primitive_attr_set_post_ops(attr, ops);
+        s = dnnl()->primitive_attr_set_post_ops(attr, ops);
     if (s == dnnl_success)
-        s = dnnl_reorder_primitive_desc_create(&d, from, r->engine, to, r->engine, attr);
+        s = dnnl()->reorder_primitive_desc_create(&d, from, r->engine, to, r->engine, attr);
     if (s == dnnl_success)
-        s = dnnl_primitive_create(out, d);
+        s = dnnl()->primitive_create(out, d);
     if (d)
-        dnnl_primitive_desc_destroy(d);
+        dnnl()->primitive_desc_destroy(d);
     if (ops)
-        dnnl_post_ops_destroy(ops);
+        dnnl()->post_ops_destroy(ops);
     if (attr)
-        dnnl_primitive_attr_destroy(attr);
+        dnnl()->primitive_attr_destroy(attr);
     return s;
 }
 
@@ -343,16 +350,16 @@ static dnnl_status_t make_memories(prepared_conv *p, const recipe *r) {
                {&p->biases, REF(r->bias)}, {&p->scratch, scratch_of(r)}};
     dnnl_status_t s = dnnl_success;
     for (int i = 0; i < 6 && s == dnnl_success; i++)
-        s = dnnl_memory_create(all[i].memory, all[i].desc, r->engine, DNNL_MEMORY_NONE);
+        s = dnnl()->memory_create(all[i].memory, all[i].desc, r->engine, DNNL_MEMORY_NONE);
     return s;
 }
 
 static dnnl_status_t make_primitives(prepared_conv *p, const sn_conv *v, const recipe *r) {
     const desc_ref plain = REF(r->w), packed = packed_of(r, p->kind);
     const bool dw = p->kind == SN_ONEDNN_DW;
-    dnnl_status_t s = dnnl_stream_create(&p->stream, r->engine, dnnl_stream_default_flags);
+    dnnl_status_t s = dnnl()->stream_create(&p->stream, r->engine, dnnl_stream_default_flags);
     if (s == dnnl_success)
-        s = dnnl_primitive_create(&p->conv, r->conv);
+        s = dnnl()->primitive_create(&p->conv, r->conv);
     if (s == dnnl_success)
         s = make_reorder(r, dw ? packed : plain, dw ? plain : packed, false, &p->pack);
     if (s == dnnl_success && dw)
@@ -381,14 +388,17 @@ snug_status sn_onednn_prepare(snug_engine *e, sn_onednn_kind kind, const sn_conv
                               void **out, snug_error *err) {
     recipe r = {0};
     void *block = NULL;
+    *out = NULL;
+    if (!dnnl())
+        return SNUG_OK;
     SNUG_TRY(sn_alloc_zero(e, SN_MEM_KERNELS, sizeof(prepared_conv), &block, err));
     prepared_conv *p = block;
     p->kind = kind;
     p->bias = v->bias;
-    const int before = omp_get_max_threads();
-    omp_set_num_threads(n_threads);
+    const int before = dnnl()->threads();
+    dnnl()->set_threads(n_threads);
     const dnnl_status_t s = fill_prepared(p, v, &r);
-    omp_set_num_threads(before);
+    dnnl()->set_threads(before);
     if (s != dnnl_success)
         sn_onednn_release(e, p);
     clear_recipe(&r);
@@ -406,21 +416,21 @@ void sn_onednn_release(snug_engine *e, void *prepared) {
     const dnnl_memory_t memories[] = {p->x, p->y, p->w, p->packed, p->biases, p->scratch};
     for (int i = 0; i < 3; i++)
         if (primitives[i])
-            dnnl_primitive_destroy(primitives[i]);
+            dnnl()->primitive_destroy(primitives[i]);
     for (int i = 0; i < 6; i++)
         if (memories[i])
-            dnnl_memory_destroy(memories[i]);
+            dnnl()->memory_destroy(memories[i]);
     if (p->stream)
-        dnnl_stream_destroy(p->stream);
+        dnnl()->stream_destroy(p->stream);
     if (p->engine)
-        dnnl_engine_destroy(p->engine);
+        dnnl()->engine_destroy(p->engine);
     sn_free(e, SN_MEM_KERNELS, p, sizeof *p);
 }
 
 /* --- running --------------------------------------------------------------------------------- */
 /* The library's interface takes pointers to non-const, also for what it only reads. */
 static dnnl_status_t bind(dnnl_memory_t memory, const void *data) {
-    return dnnl_memory_set_data_handle(memory, (void *)(uintptr_t)data);
+    return dnnl()->memory_set_data_handle(memory, (void *)(uintptr_t)data);
 }
 
 static dnnl_status_t bind_all(prepared_conv *p, const sn_conv_operands *o, char *workspace,
@@ -443,7 +453,7 @@ static dnnl_status_t bind_all(prepared_conv *p, const sn_conv_operands *o, char 
 static dnnl_status_t reorder(const prepared_conv *p, dnnl_primitive_t how, dnnl_memory_t from,
                              dnnl_memory_t to) {
     const dnnl_exec_arg_t args[] = {{DNNL_ARG_FROM, from}, {DNNL_ARG_TO, to}};
-    return dnnl_primitive_execute(how, p->stream, 2, args);
+    return dnnl()->primitive_execute(how, p->stream, 2, args);
 }
 
 static dnnl_status_t convolve(const prepared_conv *p) {
@@ -456,7 +466,7 @@ static dnnl_status_t convolve(const prepared_conv *p) {
         {DNNL_ARG_SCRATCHPAD, p->scratch},
         {dw ? DNNL_ARG_DIFF_BIAS : DNNL_ARG_BIAS, p->biases},
     };
-    return dnnl_primitive_execute(p->conv, p->stream, p->bias ? 5 : 4, args);
+    return dnnl()->primitive_execute(p->conv, p->stream, p->bias ? 5 : 4, args);
 }
 
 snug_status sn_onednn_run(void *prepared, const sn_conv_operands *o, void *workspace, int n_threads,
@@ -464,8 +474,8 @@ snug_status sn_onednn_run(void *prepared, const sn_conv_operands *o, void *works
     prepared_conv *p = prepared;
     float *db = (float *)(void *)((char *)workspace + p->db_at);
     const bool dw = p->kind == SN_ONEDNN_DW;
-    const int before = omp_get_max_threads();
-    omp_set_num_threads(n_threads);
+    const int before = dnnl()->threads();
+    dnnl()->set_threads(n_threads);
     dnnl_status_t s = bind_all(p, o, workspace, db);
     if (s == dnnl_success && !dw)
         s = reorder(p, p->pack, p->w, p->packed);
@@ -474,8 +484,8 @@ snug_status sn_onednn_run(void *prepared, const sn_conv_operands *o, void *works
     if (s == dnnl_success && dw)
         s = reorder(p, o->accumulate ? p->add : p->pack, p->packed, p->w);
     if (s == dnnl_success)
-        s = dnnl_stream_wait(p->stream);
-    omp_set_num_threads(before);
+        s = dnnl()->stream_wait(p->stream);
+    dnnl()->set_threads(before);
     if (s != dnnl_success)
         return failed(s, "run a convolution", err);
     for (int64_t i = 0; o->db && i < o->v.O; i++)

@@ -18,7 +18,7 @@ static inline bool sn_onednn_wanted(const sn_conv *v) {
 }
 
 /* Puts workspace and code of the call into *out and names the implementation; leaves *out alone
- * when the library has only its reference loops for the shape. */
+ * when the library has only its reference loops for the shape, or is not there. */
 SNUG_CHECKED snug_status sn_onednn_describe(sn_onednn_kind kind, const sn_conv *v, int n_threads,
                                             sn_variant *out, snug_error *err);
 /* *out is NULL in that case. */
