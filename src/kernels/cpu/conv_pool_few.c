@@ -42,7 +42,7 @@ enum { ROWS = 4, POINTS = 16 };
 bool SN_CPU(few_takes)(const sn_conv_operands *o) {
     const sn_conv *v = &o->v;
     const sn_pool *p = o->pool ? &o->pool->p : NULL;
-    return p && v->kh == 3 && v->kw == 3 && v->stride[0] == 1 && v->stride[1] == 1 &&
+    return p && !o->halves && v->kh == 3 && v->kw == 3 && v->stride[0] == 1 && v->stride[1] == 1 &&
            v->dilation[0] == 1 && v->dilation[1] == 1 && v->groups == 1 && v->C >= 1 &&
            v->C <= MAX_C && v->O > 0 && !v->line && p->kernel[0] == 2 && p->kernel[1] == 2 &&
            p->stride[0] == 2 && p->stride[1] == 2 && p->pad[0] == 0 && p->pad[1] == 0 &&
