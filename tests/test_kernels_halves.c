@@ -59,6 +59,12 @@ static const sn_kernel_case cases[] = {
      "f32[2,9,11,5] f32[2,3,4,24] opaque[2,3,4,24]", .batch = 0},
     {"conv2d_pool_dw", "kernel=3,3 bias=1 pad=1,1,1,1 pool=2,2,2,2,0,0,0,0",
      "f32[2,12,12,20] f32[2,6,6,24] opaque[2,6,6,24]", .batch = 0},
+    {"conv2d_pool", "codes=1 act=relu pool=2,2,2,2,0,0,0,0", "f32[2,9,81,3] f32[3,3,3,24] f32[24]",
+     .batch = 0},
+    {"conv2d_pool", "codes=1 pad=1,1,1,1 pool=2,2,2,2,0,0,0,0", "f32[2,8,80,4] f32[3,3,4,7]",
+     .batch = 0},
+    {"conv2d_pool_dw", "kernel=3,3 bias=1 pool=2,2,2,2,0,0,0,0",
+     "f32[2,9,81,3] f32[2,3,39,24] opaque[2,3,39,24]", .batch = 0},
     /* several blocks of queries and keys, heads that share a key, masks */
     {"attention", "", "f32[2,130,2,20] f32[2,140,1,20] f32[2,140,1,33]", .param = {0.3}},
     {"attention", "causal=1", "f32[1,130,2,16] f32[1,130,2,16] f32[1,130,2,16] f32[1,2,130,130]",

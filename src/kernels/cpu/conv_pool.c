@@ -218,6 +218,7 @@ static void run_halves(const sn_call *c, const conv_pool *g, const sn_conv_halve
                        sn_onednn_kind kind) {
     const sn_conv_operands o = {
         .v = g->v,
+        .y = sn_f32_of(&h->y),
         .dw = sn_f32_of(&h->dw),
         .accumulate = c->accumulate,
         .pool = &g->q,

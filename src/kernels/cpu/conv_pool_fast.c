@@ -4,6 +4,7 @@
  * plane of a code is a mask register. */
 #include "kernels/cpu/conv_pool.h"
 
+#include "kernels/cpu/half_vectors.h"
 #include "kernels/cpu/loops.h"
 #include "kernels/cpu/simd.h"
 
@@ -67,18 +68,13 @@ static void store_code(const sn_pool *p, uint8_t *pixel, lanes l, __m512i place,
 }
 
 static void store_pooled(const sn_pooling *q, int64_t at, int64_t n, __m512 values) {
-    float line[LANES];
-    _mm512_storeu_ps(line, values);
-    sn_stored_write(&q->pooled, at, n, line, false);
+    sn_half_put(&q->pooled, at, n, (sn_vec)values);
 }
 
 static __m512 load_pooled(const sn_pooling *q, const float *dy, int64_t at, int64_t n) {
     const __mmask16 all = (__mmask16)((1u << n) - 1u);
-    float line[LANES];
-    if (!q->pooled.data)
-        return _mm512_maskz_loadu_ps(all, dy + at);
-    sn_stored_read(&q->pooled, at, n, line);
-    return _mm512_maskz_loadu_ps(all, line);
+    return q->pooled.data ? (__m512)sn_half_part(&q->pooled, at, n)
+                          : _mm512_maskz_loadu_ps(all, dy + at);
 }
 
 static void take_lanes(const sn_pooling *q, const sn_pool_area *a, const window *w, lanes l,

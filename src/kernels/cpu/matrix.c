@@ -231,6 +231,11 @@ static void close_halves(const sn_product *p, const sn_product_block *b) {
     const int64_t m = b->entry * o->s.M + first_row(p, b->row_block);
     sn_finish_lines lines;
     sn_finish_open(&o->h->finish, b->n, b->columns, &lines);
+    if (b->columns == o->s.N && !lines.biased) { /* rows follow each other */
+        lines.n = b->rows * o->s.N;
+        sn_finish_row(&o->h->finish, &lines, b->c, m * o->s.N);
+        return;
+    }
     for (int64_t i = 0; i < b->rows; i++)
         sn_finish_row(&o->h->finish, &lines, b->c + i * b->columns, (m + i) * o->s.N + b->n);
 }
@@ -257,9 +262,12 @@ static const float *widen_a(const sn_product *p, const sn_product_block *b, int6
     const int64_t at = sn_matmul_offset(&o->s.out, &o->s.a, b->entry) + i * depth * o->s.a_col +
                        first_row(p, b->row_block) * o->s.a_row;
     float *packed = packed_a(p, b);
+    const bool whole = !has_flat_a(o) && depth == o->s.a_row; /* rows follow each other */
+    if (whole)
+        sn_stored_read(&o->h->a, at, rows * k, packed);
     for (int64_t j = 0; has_flat_a(o) && j < k; j++)
         sn_stored_read(&o->h->a, at + j * o->s.a_col, rows, packed + j * rows);
-    for (int64_t j = 0; !has_flat_a(o) && j < rows; j++)
+    for (int64_t j = 0; !has_flat_a(o) && !whole && j < rows; j++)
         sn_stored_read(&o->h->a, at + j * o->s.a_row, k, packed + j * depth);
     return packed;
 }

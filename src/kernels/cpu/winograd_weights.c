@@ -12,7 +12,8 @@
  * group of one, whose taps wait in the workspace until all are there.
  *
  * Workspace: scratch of each taker (sums [36][channels of x][of dy], gradient [36][piece][of dy],
- * source [36][piece][of x], and where dw is of halves the block's taps) | the sum of dy of each group | when split, the taps of each group. */
+ * source [36][piece][of x], and where dw is of halves the block's taps) | the sum of dy of each
+ * group | when split, the taps of each group. */
 #include "kernels/cpu/winograd.h"
 
 #include "kernels/cpu/winograd_block.h"
