@@ -134,6 +134,10 @@ sn_conv_kernel SN_CPU(conv_kernel)(const sn_conv_operands *o, sn_onednn_kind kin
         {NULL, SN_CPU(depthwise_run)},
         {NULL, SN_CPU(depthwise_dx_run)},
         {SN_CPU(depthwise_dw_workspace), SN_CPU(depthwise_dw_run)}};
+    static const sn_conv_kernel depthwise_halves[] = {
+        {SN_CPU(depthwise_halves_workspace), SN_CPU(depthwise_halves_run)},
+        {SN_CPU(depthwise_halves_dx_workspace), SN_CPU(depthwise_halves_dx_run)},
+        {SN_CPU(depthwise_halves_dw_workspace), SN_CPU(depthwise_halves_dw_run)}};
     static const sn_conv_kernel winograd[] = {
         {SN_CPU(winograd_workspace), SN_CPU(winograd_run)},
         {SN_CPU(winograd_dx_workspace), SN_CPU(winograd_dx_run)},
@@ -145,47 +149,39 @@ sn_conv_kernel SN_CPU(conv_kernel)(const sn_conv_operands *o, sn_onednn_kind kin
     if (SN_CPU(few_takes)(o))
         return few[kind];
     if (sn_conv_is_depthwise(v) && !o->pool)
-        return depthwise[kind];
+        return (o->halves ? depthwise_halves : depthwise)[kind];
     if (o->pool && kind == SN_ONEDNN_FORWARD && !sn_winograd_pools(&o->pool->p))
         return direct[kind];
     return goes_by_tiles(v, kind) ? winograd[kind] : direct[kind];
 }
 
-/* Halves of depthwise convolutions are the reference's. */
-static snug_status run_conv2d_halves(const sn_call *c, snug_error *err) {
+static void run_conv2d_halves(const sn_call *c) {
     const sn_conv v = forward_of(c);
     const sn_conv_halves h = sn_conv_halves_forward(c, &v);
     const sn_conv_operands o = {.v = v, .halves = &h};
-    if (sn_conv_is_depthwise(&v))
-        return reference_conv2d(c, err);
     SN_CPU(conv_kernel)(&o, SN_ONEDNN_FORWARD).run(&o, c);
-    return SNUG_OK;
 }
 
-static snug_status run_conv2d_dx_halves(const sn_call *c, snug_error *err) {
+static void run_conv2d_dx_halves(const sn_call *c) {
     const sn_conv v = dx_of(c);
     const sn_conv_halves h = sn_conv_halves_dx(c);
     const sn_conv_operands o = {.v = v, .halves = &h};
-    if (sn_conv_is_depthwise(&v))
-        return reference_conv2d_dx(c, err);
     SN_CPU(conv_kernel)(&o, SN_ONEDNN_DX).run(&o, c);
-    return SNUG_OK;
 }
 
-static snug_status run_conv2d_dw_halves(const sn_call *c, snug_error *err) {
+static void run_conv2d_dw_halves(const sn_call *c) {
     const sn_conv v = dw_of(c);
     const sn_conv_halves h = sn_conv_halves_dw(c);
     const sn_conv_operands o = {
         .v = v, .dw = sn_f32_of(&h.dw), .accumulate = c->accumulate, .halves = &h};
-    if (sn_conv_is_depthwise(&v))
-        return reference_conv2d_dw(c, err);
     SN_CPU(conv_kernel)(&o, SN_ONEDNN_DW).run(&o, c);
-    return SNUG_OK;
 }
 
 static snug_status run_conv2d(const sn_call *c, snug_error *err) {
-    if (sn_call_has_halves(c))
-        return run_conv2d_halves(c, err);
+    if (sn_call_has_halves(c)) {
+        run_conv2d_halves(c);
+        return SNUG_OK;
+    }
     if (!sn_call_is_f32(c))
         return reference_conv2d(c, err);
     sn_conv_operands o = {
@@ -206,8 +202,10 @@ static snug_status run_conv2d(const sn_call *c, snug_error *err) {
 }
 
 static snug_status run_conv2d_dx(const sn_call *c, snug_error *err) {
-    if (sn_call_has_halves(c))
-        return run_conv2d_dx_halves(c, err);
+    if (sn_call_has_halves(c)) {
+        run_conv2d_dx_halves(c);
+        return SNUG_OK;
+    }
     if (!sn_call_is_f32(c))
         return reference_conv2d_dx(c, err);
     const sn_conv_operands o = {
@@ -223,8 +221,10 @@ static snug_status run_conv2d_dx(const sn_call *c, snug_error *err) {
 }
 
 static snug_status run_conv2d_dw(const sn_call *c, snug_error *err) {
-    if (sn_call_has_halves(c))
-        return run_conv2d_dw_halves(c, err);
+    if (sn_call_has_halves(c)) {
+        run_conv2d_dw_halves(c);
+        return SNUG_OK;
+    }
     if (!sn_call_is_f32(c))
         return reference_conv2d_dw(c, err);
     const sn_conv_operands o = {
@@ -309,7 +309,7 @@ static snug_status describe(const sn_opdesc *d, sn_onednn_kind kind, int n_threa
     const sn_conv v = conv_of(d, kind);
     const bool has_halves = sn_desc_has_halves(d);
     const sn_conv_halves h = sn_conv_halves_described(d);
-    if (has_halves ? sn_conv_is_depthwise(&v) : d->in[0].dtype != SNUG_F32) {
+    if (d->in[0].dtype != SNUG_F32 && !has_halves) {
         snprintf(out->impl, sizeof out->impl, "reference");
         return SNUG_OK;
     }

@@ -317,13 +317,16 @@ static void close_halves(const sn_product *p, const sn_product_block *b) {
     const int64_t first = b->entry / s->groups * s->images * s->target_size[0];
     sn_finish_lines lines;
     sn_finish_open(&s->finish, column, b->columns, &lines);
-    for (int64_t k = 0; k < b->rows; k++) {
-        const int64_t image = k / (at.high * at.wide), i = k / at.wide % at.high, j = k % at.wide;
-        const int64_t down = s->w[0].t0 + (at.first[0] + i) * s->w[0].dt;
-        const int64_t across = s->w[1].t0 + (at.first[1] + j) * s->w[1].dt;
-        const int64_t line = first + image * s->target_size[0] + down;
-        sn_finish_row(&s->finish, &lines, b->c + k * b->columns,
-                      (line * s->target_size[1] + across) * s->target_channels + column);
+    float *sums = b->c;
+    for (int64_t row = 0; row * at.wide < b->rows; row++) {
+        const int64_t image = row / at.high, i = row % at.high;
+        const int64_t line =
+            first + image * s->target_size[0] + s->w[0].t0 + (at.first[0] + i) * s->w[0].dt;
+        const int64_t step = s->w[1].dt * s->target_channels;
+        const int64_t to = (line * s->target_size[1] + s->w[1].t0) * s->target_channels + column +
+                           at.first[1] * step;
+        sn_finish_rows(&s->finish, &lines, sums, at.wide, to, step);
+        sums += at.wide * b->columns;
     }
 }
 

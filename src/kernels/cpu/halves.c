@@ -187,12 +187,15 @@ static void finish_vectors(const sn_finish *f, const sn_finish_lines *l, const f
     }
 }
 
-void sn_finish_row(const sn_finish *f, const sn_finish_lines *l, float *sums, int64_t at) {
+void sn_finish_rows(const sn_finish *f, const sn_finish_lines *l, float *sums, int64_t rows,
+                    int64_t at, int64_t step) {
     const bool simple = f->act == SN_ACT_none || f->act == SN_ACT_relu || f->act == SN_ACT_relu6;
-    if (simple && !f->add) {
-        finish_vectors(f, l, sums, at);
-        return;
+    for (int64_t i = 0; i < rows; i++, sums += l->n, at += step) {
+        if (simple && !f->add) {
+            finish_vectors(f, l, sums, at);
+            continue;
+        }
+        sn_finish_line(f, l, sums);
+        sn_stored_write(&f->out, at, l->n, sums, f->add);
     }
-    sn_finish_line(f, l, sums);
-    sn_stored_write(&f->out, at, l->n, sums, f->add);
 }

@@ -45,7 +45,7 @@ static inline sn_stored sn_stored_from(sn_stored s, int64_t first) {
 #define sn_stored_pack  SN_CPU(stored_pack)
 #define sn_finish_open  SN_CPU(finish_open)
 #define sn_finish_line  SN_CPU(finish_line)
-#define sn_finish_row   SN_CPU(finish_row)
+#define sn_finish_rows  SN_CPU(finish_rows)
 
 /* n neighbouring elements from `at` on. */
 void sn_stored_read(const sn_stored *s, int64_t at, int64_t n, float *to);
@@ -78,7 +78,8 @@ typedef struct {
 void sn_finish_open(const sn_finish *f, int64_t column, int64_t n, sn_finish_lines *l);
 /* The sums of these columns become results, in f32. */
 void sn_finish_line(const sn_finish *f, const sn_finish_lines *l, float *sums);
-/* And go to elements from `at` on. */
-void sn_finish_row(const sn_finish *f, const sn_finish_lines *l, float *sums, int64_t at);
+/* The same of rows that follow each other, which go to elements from `at` on, `step` apart. */
+void sn_finish_rows(const sn_finish *f, const sn_finish_lines *l, float *sums, int64_t rows,
+                    int64_t at, int64_t step);
 
 #endif

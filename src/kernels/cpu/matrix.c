@@ -233,11 +233,10 @@ static void close_halves(const sn_product *p, const sn_product_block *b) {
     sn_finish_open(&o->h->finish, b->n, b->columns, &lines);
     if (b->columns == o->s.N && !lines.biased) { /* rows follow each other */
         lines.n = b->rows * o->s.N;
-        sn_finish_row(&o->h->finish, &lines, b->c, m * o->s.N);
+        sn_finish_rows(&o->h->finish, &lines, b->c, 1, m * o->s.N, 0);
         return;
     }
-    for (int64_t i = 0; i < b->rows; i++)
-        sn_finish_row(&o->h->finish, &lines, b->c + i * b->columns, (m + i) * o->s.N + b->n);
+    sn_finish_rows(&o->h->finish, &lines, b->c, b->rows, m * o->s.N + b->n, o->s.N);
 }
 
 static void open_rows(const sn_product *p, sn_product_block *b) {
