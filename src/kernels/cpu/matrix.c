@@ -200,14 +200,15 @@ static const float *b_at(const operands *o, int64_t entry, int64_t i) {
 static void pack_b(const operands *o, int64_t entry, int64_t i, int64_t n, int64_t columns,
                    float *packed) {
     const sn_matmul_shape *s = &o->s;
+    const int64_t k = terms_of(o, i);
     int64_t row[2 * SN_PRODUCT_DEPTH];
-    for (int64_t j = 0; j < terms_of(o, i); j++)
+    for (int64_t j = 0; j < k; j++)
         row[j] = j * s->b_row;
     if (o->h) {
         const sn_stored_source source = {
             .from = &o->h->b,
             .at = b_first(o, entry, i) + n * s->b_col,
-            .k = terms_of(o, i),
+            .k = k,
             .n = columns,
             .row = row,
             .col = s->b_col,
@@ -216,7 +217,7 @@ static void pack_b(const operands *o, int64_t entry, int64_t i, int64_t n, int64
         return;
     }
     const sn_gemm_source source = {
-        .k = terms_of(o, i),
+        .k = k,
         .n = columns,
         .b = b_at(o, entry, i) + n * s->b_col,
         .row = row,
@@ -245,11 +246,11 @@ static bool has_flat_a(const operands *o) {
 
 static void open_halves(const sn_product *p, sn_product_block *b) {
     const operands *o = p->ctx;
+    const int64_t first = o->h->a_lies ? first_row(p, b->row_block) : 0;
+    const int64_t step = o->h->a_lies ? count_words(o) : has_flat_a(o) ? 1 : depth_of(o);
     b->c = b->own + sn_lines(packed_floats(p));
     for (int64_t i = 0; i < b->rows; i++) {
-        b->a_row[i] = o->h->a_lies    ? (first_row(p, b->row_block) + i) * count_words(o)
-                      : has_flat_a(o) ? i
-                                      : i * depth_of(o);
+        b->a_row[i] = (first + i) * step;
         b->c_row[i] = i * b->columns - b->n;
     }
 }
@@ -285,12 +286,12 @@ static void open_rows(const sn_product *p, sn_product_block *b) {
 
 /* Rows of A for piece i, as words. */
 static void pair_a(const operands *o, int64_t at, int64_t rows, int64_t i, float *packed) {
-    const int64_t k = terms_of(o, i);
+    const int64_t k = terms_of(o, i), depth = depth_of(o);
     for (int64_t j = 0; has_flat_a(o) && j < k; j += 2)
         sn_pairs_rows(&o->h->a, at + j * o->s.a_col, o->s.a_col, j + 1 == k, rows,
                       packed + j / 2 * rows);
     for (int64_t j = 0; !has_flat_a(o) && j < rows; j++)
-        sn_pairs_run(&o->h->a, at + j * o->s.a_row, k, packed + j * depth_of(o));
+        sn_pairs_run(&o->h->a, at + j * o->s.a_row, k, packed + j * depth);
 }
 
 /* Piece i of an A that lies as its words do. */
