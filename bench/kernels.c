@@ -1,6 +1,6 @@
 /* kernels.c: times the hot kernels alone: milliseconds (least of several runs), GFLOP/s, workspace.
  *
- *     bench_kernels [threads] [part of an operator's name] [part of the types]
+ *     bench_kernels [threads] [part of an operator's name] [part of the types] [type for f32]
  *
  * With one thread the clock is the process' own, so that other work on the machine disturbs
  * little. */
@@ -146,6 +146,13 @@ static double least_ms(const sn_test_call *r, const sn_call *call) {
     return least;
 }
 
+/* The types with this one in the place of f32. */
+static void retype(const char *types, const char *dtype, char *out) {
+    for (const char *at; (at = strstr(types, "f32[")) != NULL; types = at + 3)
+        out += sprintf(out, "%.*s%s", (int)(at - types), types, dtype);
+    strcpy(out, types);
+}
+
 static void bench(const sn_kernel_case *c, int n_threads) {
     sn_test_call r;
     sn_cpu_device cpu;
@@ -180,7 +187,12 @@ int main(int argc, char **argv) {
     const int n_threads = argc > 1 ? atoi(argv[1]) : 2;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
         if ((argc < 3 || strstr(cases[i].op, argv[2])) &&
-            (argc < 4 || strstr(cases[i].types, argv[3])))
-            bench(&cases[i], n_threads);
+            (argc < 4 || strstr(cases[i].types, argv[3]))) {
+            sn_kernel_case c = cases[i];
+            char types[256];
+            retype(c.types, argc < 5 ? "f32" : argv[4], types);
+            c.types = types;
+            bench(&c, n_threads);
+        }
     return 0;
 }

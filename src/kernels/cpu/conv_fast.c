@@ -1,6 +1,6 @@
-/* conv_fast.c: f32 convolutions as products (product.h) whose A is the image itself: a window's
- * element is found by adding the offset of the pixel and the offset of the tap, so no matrix of
- * windows is ever written.
+/* conv_fast.c: convolutions as products (product.h) whose A is the image itself: a window's element
+ * is found by adding the offset of the pixel and the offset of the tap, so no matrix of windows is
+ * ever written.
  *
  *   forward   rows: pixels of y    k: (tap, channel of x)     columns: channels of y
  *   dx        rows: pixels of dx   k: (tap, channel of dy)    columns: channels of x
@@ -13,9 +13,13 @@
  *
  * Where windows reach into the padding, the part of the image that a block reads is first copied
  * with its zeros into the thread's scratch. Bits follow from the shape of one image: not from N
- * (for y and dx) or the threads. */
+ * (for y and dx) or the threads.
+ *
+ * Halves are copied always, and become f32 then; windows of one pixel are copied piece by piece of
+ * their channels. Results lie in the thread's scratch until they are rounded. */
 #include "kernels/cpu/conv_fast.h"
 
+#include "kernels/cpu/conv_halves.h"
 #include "kernels/cpu/conv_pool.h"
 #include "kernels/cpu/window.h"
 
@@ -34,6 +38,9 @@ typedef struct {
     bool plain;        /* the weights are B as they are */
     int64_t N, images; /* of the call; in a block: several where they are small */
     const sn_pooling *pool;
+    bool halves; /* the last three then say where operands lie */
+    sn_stored from, kernel;
+    sn_finish finish;
     sn_grid g; /* blocks of one image's pixels, once the product is cut */
 } pass;
 
@@ -54,6 +61,14 @@ static bool reads_inside(const pass *s) {
     if (pass_k(s) > 0 && spreads(s))
         return false;
     return pass_k(s) == 0 || (sn_window_inside(&s->w[0]) && sn_window_inside(&s->w[1]));
+}
+
+static bool reads_in_place(const pass *s) {
+    return s->halves ? pass_k(s) == 0 : reads_inside(s);
+}
+
+static bool reads_one_pixel(const pass *s) {
+    return s->w[0].taps == 1 && s->w[1].taps == 1;
 }
 
 /* Terms of every piece but the last. */
@@ -102,9 +117,18 @@ static int64_t images_of(const pass *s, int64_t N) {
     return most > 1 ? most : 1;
 }
 
+/* Whether a patch has the channels of one piece, which is copied when its turn comes. */
+static bool goes_by_pieces(const pass *s) {
+    return s->halves && reads_one_pixel(s) && !spreads(s);
+}
+
+static int64_t patch_depth(const pass *s) {
+    return goes_by_pieces(s) ? pass_piece(s) : s->depth;
+}
+
 /* Of one image. */
 static int64_t patch_floats(const pass *s, sn_grid g) {
-    return sn_window_reach(&s->w[0], g.high) * sn_window_reach(&s->w[1], g.wide) * s->depth;
+    return sn_window_reach(&s->w[0], g.high) * sn_window_reach(&s->w[1], g.wide) * patch_depth(s);
 }
 
 static int64_t patches_floats(const sn_product *p) {
@@ -112,18 +136,24 @@ static int64_t patches_floats(const sn_product *p) {
     return s->direct ? 0 : s->images * patch_floats(s, grid_of(s, p->limit));
 }
 
-/* Behind the patches the block's results, where they are pooled. */
+/* Whether a block's results are not stored at once: they are pooled, or rounded. */
+static bool keeps_results(const pass *s) {
+    return takes(s) || s->halves;
+}
+
+/* Behind the patches the block's results, where they are kept. */
 static int64_t own_floats(const sn_product *p) {
     const int64_t patches = patches_floats(p);
-    return takes(p->ctx) ? sn_lines(patches) + p->rows * p->columns : patches;
+    return keeps_results(p->ctx) ? sn_lines(patches) + p->rows * p->columns : patches;
 }
 
 /* Where each pixel reads one other, and pooling does not want its neighbours, all pixels of all
  * images are one line: blocks of it are as even as threads like them. */
 static void straighten(pass *s, int64_t *N) {
-    const bool single = s->w[0].taps == 1 && s->w[1].taps == 1 && !s->pool && s->groups == 1;
-    if (!single || !s->direct || s->w[0].count != s->w[0].size || s->w[1].count != s->w[1].size ||
-        s->target_size[0] != s->w[0].size || s->target_size[1] != s->w[1].size)
+    const bool single = reads_one_pixel(s) && !s->pool && s->groups == 1;
+    if (!single || !reads_inside(s) || s->w[0].count != s->w[0].size ||
+        s->w[1].count != s->w[1].size || s->target_size[0] != s->w[0].size ||
+        s->target_size[1] != s->w[1].size)
         return;
     s->w[1].count = s->w[1].size = s->target_size[1] = *N * s->w[0].size * s->w[1].size;
     s->w[0].count = s->w[0].size = s->target_size[0] = 1;
@@ -136,16 +166,16 @@ static int64_t source_floats(const pass *s) {
 
 /* The first source image of an entry, first channel of its group. */
 static sn_image source_image(const pass *s, int64_t entry) {
-    return (sn_image){s->source + entry / s->groups * s->images * source_floats(s) +
-                          entry % s->groups * s->depth,
-                      s->w[1].size, s->source_channels};
+    const int64_t at =
+        entry / s->groups * s->images * source_floats(s) + entry % s->groups * s->depth;
+    return (sn_image){s->halves ? NULL : s->source + at, s->w[1].size, s->source_channels};
 }
 
 /* Where a block reads: the image itself, or its patch. */
 static sn_image block_image(const pass *s, const sn_product_block *b) {
     if (s->direct)
         return source_image(s, b->entry);
-    return (sn_image){b->own, sn_window_reach(&s->w[1], s->g.wide), s->depth};
+    return (sn_image){b->own, sn_window_reach(&s->w[1], s->g.wide), patch_depth(s)};
 }
 
 /* Offsets of one row of a block's pixels, from pixel i of the block on. */
@@ -164,13 +194,34 @@ typedef struct {
     int64_t first[2], high, wide;
 } pixels;
 
+/* n channels from `channel` of a group on, of halves. */
+static void widen_patch(const pass *s, sn_product_block *b, const pixels *at, int64_t image,
+                        int64_t channel, int64_t n) {
+    const sn_region r = sn_region_of(s->w, at->first, at->high, at->wide);
+    const int64_t first = (b->entry / s->groups * s->images + image) * source_floats(s);
+    const sn_stored_image whole = {
+        .from = &s->from,
+        .at = first + b->entry % s->groups * s->depth + channel,
+        .pitch = s->w[1].size,
+        .channels = s->source_channels,
+    };
+    sn_copy_stored(s->w, &r, whole, n, b->own + image * patch_floats(s, s->g),
+                   block_image(s, b).pitch, patch_depth(s));
+}
+
 /* The pixels around a block's, with zeros in the padding, or spread from pooled ones. */
 static void fill_patch(const pass *s, sn_product_block *b, const pixels *at, int64_t image) {
-    const sn_image from = block_image(s, b), source = source_image(s, b->entry);
+    if (s->halves && !spreads(s)) {
+        if (!goes_by_pieces(s))
+            widen_patch(s, b, at, image, 0, s->depth);
+        return;
+    }
+    const sn_image from = block_image(s, b);
     const sn_region r = sn_region_of(s->w, at->first, at->high, at->wide);
-    const sn_image whole = {source.data + image * source_floats(s), source.pitch, source.channels};
     float *patch = b->own + image * patch_floats(s, s->g);
     if (!spreads(s)) {
+        sn_image whole = source_image(s, b->entry);
+        whole.data += image * source_floats(s);
         sn_copy_region(s->w, &r, whole, s->depth, patch, from.pitch);
         return;
     }
@@ -199,10 +250,8 @@ static void open_pooled(const pass *s, sn_product_block *b, const pixels *at, in
             row = sn_clamp(at->first[0] + row, 0, s->w[0].count - 1);
             col = sn_clamp(at->first[1] + col, 0, s->w[1].count - 1);
         }
-        const int64_t k = image * at->high * at->wide + i;
-        b->a_row[k] =
+        b->a_row[image * at->high * at->wide + i] =
             begin + (row * s->w[0].step * from.pitch + col * s->w[1].step) * from.channels;
-        b->c_row[k] = k * b->columns - b->n;
     }
     if (!s->direct)
         fill_patch(s, b, at, image);
@@ -247,15 +296,46 @@ static void open_pixels(const sn_product *p, sn_product_block *b) {
     const pixels at = pixels_of(s, b);
     const int64_t n = b->entry / s->groups * s->images, images = sn_min_i64(s->images, s->N - n);
     b->rows = images * at.high * at.wide;
-    b->c = takes(s) ? b->own + sn_lines(patches_floats(p))
-                    : s->target + b->entry % s->groups * s->columns +
-                          n * s->target_size[0] * s->target_size[1] * s->target_channels;
+    b->c = keeps_results(s) ? b->own + sn_lines(patches_floats(p))
+                            : s->target + b->entry % s->groups * s->columns +
+                                  n * s->target_size[0] * s->target_size[1] * s->target_channels;
     if (b->bias)
         b->bias += b->entry % s->groups * s->columns;
     if (b->scale)
         b->scale += b->entry % s->groups * s->columns;
     for (int64_t image = 0; image < images; image++)
         (takes(s) ? open_pooled : open_image)(s, b, &at, image);
+    for (int64_t i = 0; keeps_results(s) && i < b->rows; i++)
+        b->c_row[i] = i * b->columns - b->n;
+}
+
+/* Halves: what the block made goes to the target, row by row of its pixels. */
+static void close_halves(const sn_product *p, const sn_product_block *b) {
+    const pass *s = p->ctx;
+    const pixels at = pixels_of(s, b);
+    const int64_t column = b->entry % s->groups * s->columns + b->n;
+    const int64_t first = b->entry / s->groups * s->images * s->target_size[0];
+    sn_finish_lines lines;
+    sn_finish_open(&s->finish, column, b->columns, &lines);
+    float *sums = b->c;
+    for (int64_t row = 0; row * at.wide < b->rows; row++) {
+        const int64_t image = row / at.high, i = row % at.high;
+        const int64_t line =
+            first + image * s->target_size[0] + s->w[0].t0 + (at.first[0] + i) * s->w[0].dt;
+        const int64_t step = s->w[1].dt * s->target_channels;
+        const int64_t to = (line * s->target_size[1] + s->w[1].t0) * s->target_channels + column +
+                           at.first[1] * step;
+        sn_finish_rows(&s->finish, &lines, sums, at.wide, to, step);
+        sums += at.wide * b->columns;
+    }
+}
+
+/* Halves that will be pooled. */
+static void finish_sums(const pass *s, const sn_product_block *b) {
+    sn_finish_lines lines;
+    sn_finish_open(&s->finish, b->entry % s->groups * s->columns + b->n, b->columns, &lines);
+    for (int64_t i = 0; i < b->rows; i++)
+        sn_finish_line(&s->finish, &lines, b->c + i * b->columns);
 }
 
 /* Pools what the block made. */
@@ -274,6 +354,8 @@ static void close_pixels(const sn_product *p, const sn_product_block *b) {
         .pitch = at.wide,
         .step = b->columns,
     };
+    if (s->halves)
+        finish_sums(s, b);
     for (int64_t i = 0; i < b->rows; i += at.high * at.wide) {
         SN_CPU(conv_pool_take)(s->pool, &area, s->target);
         area.image++;
@@ -301,6 +383,13 @@ static void next_term(const pass *s, term *t) {
     t->down++;
 }
 
+/* Channels [first, first + n) of the block's pixels. */
+static void widen_piece(const pass *s, sn_product_block *b, int64_t first, int64_t n) {
+    const pixels at = pixels_of(s, b);
+    for (int64_t image = 0; image * at.high * at.wide < b->rows; image++)
+        widen_patch(s, b, &at, image, first, n);
+}
+
 static void pixel_piece(const sn_product *p, sn_product_block *b, int64_t i, sn_gemm *g) {
     const pass *s = p->ctx;
     const sn_image from = block_image(s, b);
@@ -308,11 +397,14 @@ static void pixel_piece(const sn_product *p, sn_product_block *b, int64_t i, sn_
     const int64_t origin[2] = {s->direct ? 0 : sn_window_low(&s->w[0]),
                                s->direct ? 0 : sn_window_low(&s->w[1])};
     g->k = sn_min_i64(pass_piece(s), pass_k(s) - first);
+    if (goes_by_pieces(s))
+        widen_piece(s, b, first, g->k);
     for (int64_t k = 0, n; k < g->k; k += n) { /* the channels of a tap lie side by side */
         const term t = term_at(s, first + k);
         const int64_t row = s->w[0].e0 + t.down * s->w[0].de - origin[0];
         const int64_t col = s->w[1].e0 + t.across * s->w[1].de - origin[1];
-        const int64_t at = (row * from.pitch + col) * from.channels + t.channel;
+        const int64_t channel = goes_by_pieces(s) ? t.channel - first : t.channel;
+        const int64_t at = (row * from.pitch + col) * from.channels + channel;
         n = sn_min_i64(s->depth - t.channel, g->k - k);
         for (int64_t j = 0; j < n; j++)
             b->a_col[k + j] = at + j;
@@ -347,7 +439,7 @@ static void pack_weights(const sn_product *p, int64_t share) {
     int64_t row[SN_PRODUCT_DEPTH];
     sn_gemm_source source = {
         .k = sn_min_i64(pass_piece(s), pass_k(s) - first), .n = s->columns, .row = row};
-    source.b = s->weights + group * (s->transposed ? s->depth : s->columns);
+    const int64_t from = group * (s->transposed ? s->depth : s->columns);
     source.col = s->transposed ? channels : 1;
     term t = term_at(s, first);
     for (int64_t k = 0; k < source.k; k++, next_term(s, &t)) {
@@ -356,8 +448,15 @@ static void pack_weights(const sn_product *p, int64_t share) {
         const int64_t tap = (down * s->kw + across) * inner * channels;
         row[k] = tap + t.channel * (s->transposed ? 1 : channels);
     }
-    float *packed = p->shared + group * sn_gemm_packed(pass_k(s), s->columns);
-    SN_CPU(gemm_pack)(&source, packed + sn_gemm_packed(first, s->columns));
+    float *packed = p->shared + group * sn_gemm_packed(pass_k(s), s->columns) +
+                    sn_gemm_packed(first, s->columns);
+    if (s->halves) {
+        sn_stored_pack(&(sn_stored_source){&s->kernel, from, source.k, source.n, row, source.col},
+                       packed);
+        return;
+    }
+    source.b = s->weights + from;
+    SN_CPU(gemm_pack)(&source, packed);
 }
 
 static sn_product product_of(pass *s, int64_t N, int n_threads) {
@@ -373,7 +472,9 @@ static sn_product product_of(pass *s, int64_t N, int n_threads) {
         .open = open_pixels,
         .piece = pixel_piece,
         .fill_shared = pack_weights,
-        .close = takes(s) ? close_pixels : NULL,
+        .close = takes(s)    ? close_pixels
+                 : s->halves ? close_halves
+                             : NULL,
         .own_floats = own_floats,
         .shared_floats = s->plain ? 0 : s->groups * sn_gemm_packed(pass_k(s), s->columns),
         .bias = s->bias,
@@ -391,6 +492,7 @@ static pass forward_pass(const sn_conv_operands *o) {
     const sn_conv *v = &o->v;
     pass s = {
         .pool = o->pool,
+        .halves = o->halves != NULL,
         .w = {sn_window_forward(v, 0), sn_window_forward(v, 1)},
         .groups = v->groups,
         .kw = v->kw,
@@ -400,8 +502,8 @@ static pass forward_pass(const sn_conv_operands *o) {
         .columns = v->O / v->groups,
         .target_size = {v->oh, v->ow},
     };
-    s.direct = reads_inside(&s);
-    s.plain = weights_are_plain(v);
+    s.direct = reads_in_place(&s);
+    s.plain = weights_are_plain(v) && !s.halves;
     return s;
 }
 
@@ -409,6 +511,7 @@ static pass backward_pass(const sn_conv_operands *o, int64_t down, int64_t acros
     const sn_conv *v = &o->v;
     pass s = {
         .pool = o->pool,
+        .halves = o->halves != NULL,
         .w = {sn_window_backward(v, 0, down), sn_window_backward(v, 1, across)},
         .groups = v->groups,
         .kw = v->kw,
@@ -419,7 +522,7 @@ static pass backward_pass(const sn_conv_operands *o, int64_t down, int64_t acros
         .target_size = {v->H, v->W},
         .transposed = true,
     };
-    s.direct = reads_inside(&s);
+    s.direct = reads_in_place(&s);
     return s;
 }
 
@@ -435,8 +538,13 @@ void SN_CPU(conv_run)(const sn_conv_operands *o, const sn_call *c) {
     s.bias = o->bias;
     s.scale = o->scale;
     s.target = o->y;
+    if (s.halves) {
+        s.from = o->halves->x;
+        s.kernel = o->halves->w;
+        s.finish = (sn_finish){o->halves->y, o->halves->scale, o->halves->bias, o->v.act, false};
+    }
     sn_product p = product_of(&s, o->v.N, c->n_threads);
-    p.act = o->v.act;
+    p.act = s.halves ? SN_ACT_none : o->v.act;
     SN_CPU(product_run)(&p, c, c->workspace);
 }
 
@@ -459,6 +567,11 @@ void SN_CPU(conv_dx_run)(const sn_conv_operands *o, const sn_call *c) {
             s.source = o->dy;
             s.weights = o->w;
             s.target = o->dx;
+            if (s.halves) {
+                s.from = o->halves->dy;
+                s.kernel = o->halves->w;
+                s.finish.out = o->halves->dx;
+            }
             sn_product p = product_of(&s, o->v.N, c->n_threads);
             SN_CPU(product_run)(&p, c, c->workspace);
         }

@@ -34,6 +34,15 @@ static inline bool sn_call_has_halves(const sn_call *c) {
     return has;
 }
 
+static inline bool sn_desc_has_halves(const sn_opdesc *d) {
+    bool has = false;
+    for (int i = 0; i < d->n_in; i++)
+        has = has || sn_dtype_is_half(d->in[i].dtype);
+    for (int i = 0; i < d->n_out; i++)
+        has = has || sn_dtype_is_half(d->out[i].dtype);
+    return has;
+}
+
 /* n elements that lie side by side, of F16 or BF16. */
 void sn_halves_to_f32(snug_dtype from, const void *in, int64_t n, float *out);
 void sn_halves_of_f32(snug_dtype to, const float *in, int64_t n, void *out);

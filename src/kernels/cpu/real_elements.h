@@ -10,17 +10,32 @@
 
 typedef struct {
     void *data;
-    bool wide;       /* f64; else f32, unless */
-    snug_dtype half; /* it is one of these two; SNUG_F32: no */
+    bool wide;          /* f64; else f32, unless */
+    snug_dtype half;    /* it is one of these two; SNUG_F32: no */
+    snug_dtype rounded; /* f32 that is rounded to this half as it is read; SNUG_F32: no */
 } sn_reals;
 
 static inline sn_reals sn_reals_of(const snug_view *v) {
     const snug_dtype d = v->type.dtype;
-    return (sn_reals){v->data, d == SNUG_F64, sn_dtype_is_half(d) ? d : SNUG_F32};
+    return (sn_reals){v->data, d == SNUG_F64, sn_dtype_is_half(d) ? d : SNUG_F32, SNUG_F32};
+}
+
+/* A factor of a product: f32 beside a half is rounded to that, as a cast before would. */
+static inline sn_reals sn_reals_factor(const snug_view *v, const snug_view *other) {
+    sn_reals r = sn_reals_of(v);
+    if (v->type.dtype == SNUG_F32 && sn_dtype_is_half(other->type.dtype))
+        r.rounded = other->type.dtype;
+    return r;
 }
 
 static inline double sn_real_at(sn_reals r, int64_t i) {
     float wide;
+    uint16_t half;
+    if (r.rounded != SNUG_F32) {
+        sn_halves_of_f32(r.rounded, (const float *)r.data + i, 1, &half);
+        sn_halves_to_f32(r.rounded, &half, 1, &wide);
+        return (double)wide;
+    }
     if (r.half == SNUG_F32)
         return r.wide ? ((const double *)r.data)[i] : (double)((const float *)r.data)[i];
     sn_halves_to_f32(r.half, (const uint16_t *)r.data + i, 1, &wide);
