@@ -1,6 +1,6 @@
 /* kernels.c: times the hot kernels alone: milliseconds (least of several runs), GFLOP/s, workspace.
  *
- *     bench_kernels [threads] [part of an operator's name] [part of the types]
+ *     bench_kernels [threads] [part of an operator's name] [part of the types] [dtype for f32]
  *
  * With one thread the clock is the process' own, so that other work on the machine disturbs
  * little. */
@@ -119,7 +119,13 @@ static const sn_kernel_case cases[] = {
     {"layernorm", "", "f32[4096,512] f32[512] f32[512]", .param = {1e-3}},
     {"layernorm_dx", "", "f32[4096,512] f32[4096,512] f32[512] f32[4096] f32[4096]", .batch = 0},
     {"layernorm_sums", "", "f32[4096,512] f32[4096,512] f32[4096] f32[4096]", .batch = 0},
+    {"sum", "axes=0", "f32[100352,64]", .batch = 0},
+    {"sum", "axes=1", "f32[4096,512]", .batch = 0},
+    {"sum", "axes=1,2", "f32[32,56,56,64]", .batch = 0},
+    {"max", "axes=1", "f32[4096,512]", .batch = 0},
     {"softmax", "", "f32[4096,512]", .batch = 0},
+    {"softmax", "", "f32[64,50000]", .batch = 0},
+    {"log_softmax", "", "f32[4096,512]", .batch = 0},
     {"softmax_grad", "", "f32[4096,512] f32[4096,512]", .batch = 0},
     {"sparse_xent", "", "f32[20000,10] i32[20000]", .batch = 0},
     {"sparse_xent_grad", "", "f32[20000,10] i32[20000] f32[20000]", .batch = 0},
@@ -176,11 +182,27 @@ static void bench(const sn_kernel_case *c, int n_threads) {
     sn_kernel_close(&r);
 }
 
+/* The case with its f32 operands of another dtype. */
+static sn_kernel_case retyped(const sn_kernel_case *c, const char *dtype, char types[512]) {
+    sn_kernel_case to = *c;
+    size_t n = 0;
+    for (const char *at = c->types; *at && n < 500; at++) {
+        const bool is_f32 = strncmp(at, "f32", 3) == 0;
+        n += (size_t)snprintf(types + n, 512 - n, "%.*s", is_f32 ? 8 : 1, is_f32 ? dtype : at);
+        at += is_f32 ? 2 : 0;
+    }
+    to.types = types;
+    return to;
+}
+
 int main(int argc, char **argv) {
     const int n_threads = argc > 1 ? atoi(argv[1]) : 2;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
         if ((argc < 3 || strstr(cases[i].op, argv[2])) &&
-            (argc < 4 || strstr(cases[i].types, argv[3])))
-            bench(&cases[i], n_threads);
+            (argc < 4 || strstr(cases[i].types, argv[3]))) {
+            char types[512];
+            const sn_kernel_case c = retyped(&cases[i], argc < 5 ? "f32" : argv[4], types);
+            bench(&c, n_threads);
+        }
     return 0;
 }

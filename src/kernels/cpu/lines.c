@@ -3,32 +3,24 @@
 
 #include "tensor/feed.h"
 
-#include <string.h>
-#ifdef __F16C__
-#include <immintrin.h>
-#endif
-
 /* --- between halves and f32 ------------------------------------------------------------------- */
 
-static void from_bf16(const uint16_t *in, int64_t n, float *out) {
-    for (int64_t i = 0; i < n; i++) {
-        const uint32_t bits = (uint32_t)in[i] << 16;
-        memcpy(&out[i], &bits, sizeof bits);
-    }
+static void from_bf16(const sn_bf16 *in, int64_t n, float *out) {
+    for (int64_t i = 0; i < n; i++)
+        out[i] = sn_bf16_wide(in[i]);
 }
 
-/* NaN stays NaN where its payload is cut. */
-static void to_bf16(const float *in, int64_t n, uint16_t *out) {
-    for (int64_t i = 0; i < n; i++) {
-        uint32_t bits;
-        memcpy(&bits, &in[i], sizeof bits);
-        const uint32_t rounded = (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
-        out[i] = (uint16_t)(in[i] != in[i] ? bits >> 16 | 64 : rounded);
-    }
+static void to_bf16(const float *in, int64_t n, sn_bf16 *out) {
+    for (int64_t i = 0; i < n; i++)
+        out[i] = sn_bf16_of(in[i]);
 }
 
-static void from_f16(const SN_HALF *in, int64_t n, float *out) {
+static void from_f16(const sn_f16 *in, int64_t n, float *out) {
     int64_t i = 0;
+#ifdef __AVX512F__
+    for (; i + 16 <= n; i += 16)
+        _mm512_storeu_ps(out + i, _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)(in + i))));
+#endif
 #ifdef __F16C__
     for (; i + 8 <= n; i += 8)
         _mm256_storeu_ps(out + i, _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(in + i))));
@@ -37,15 +29,20 @@ static void from_f16(const SN_HALF *in, int64_t n, float *out) {
         out[i] = (float)in[i];
 }
 
-static void to_f16(const float *in, int64_t n, SN_HALF *out) {
+static void to_f16(const float *in, int64_t n, sn_f16 *out) {
     int64_t i = 0;
+#ifdef __AVX512F__
+    for (; i + 16 <= n; i += 16)
+        _mm256_storeu_si256((__m256i *)(out + i),
+                            _mm512_cvtps_ph(_mm512_loadu_ps(in + i), _MM_FROUND_TO_NEAREST_INT));
+#endif
 #ifdef __F16C__
     for (; i + 8 <= n; i += 8)
         _mm_storeu_si128((__m128i *)(out + i),
                          _mm256_cvtps_ph(_mm256_loadu_ps(in + i), _MM_FROUND_TO_NEAREST_INT));
 #endif
     for (; i < n; i++)
-        out[i] = (SN_HALF)in[i];
+        out[i] = (sn_f16)in[i];
 }
 
 void sn_halves_to_f32(snug_dtype from, const void *in, int64_t n, float *out) {

@@ -15,6 +15,7 @@
 #ifndef SN_KERNELS_CPU_LINES_H
 #define SN_KERNELS_CPU_LINES_H
 
+#include "kernels/cpu/halves.h"
 #include "kernels/cpu/loops.h"
 
 #define SN_LINE_BYTES 2048 /* 512 of f32, 256 of f64 */
@@ -24,10 +25,6 @@
 #define sn_line_elements SN_CPU(line_elements)
 #define sn_halves_to_f32 SN_CPU(halves_to_f32)
 #define sn_halves_of_f32 SN_CPU(halves_of_f32)
-
-static inline bool sn_dtype_is_half(snug_dtype d) {
-    return d == SNUG_F16 || d == SNUG_BF16;
-}
 
 static inline bool sn_call_has_halves(const sn_call *c) {
     bool has = false;

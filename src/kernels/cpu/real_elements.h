@@ -20,11 +20,9 @@ static inline sn_reals sn_reals_of(const snug_view *v) {
 }
 
 static inline double sn_real_at(sn_reals r, int64_t i) {
-    float wide;
-    if (r.half == SNUG_F32)
-        return r.wide ? ((const double *)r.data)[i] : (double)((const float *)r.data)[i];
-    sn_halves_to_f32(r.half, (const uint16_t *)r.data + i, 1, &wide);
-    return (double)wide;
+    if (r.half != SNUG_F32)
+        return (double)sn_half_at(r.half, r.data, i);
+    return r.wide ? ((const double *)r.data)[i] : (double)((const float *)r.data)[i];
 }
 
 static inline void sn_real_put(sn_reals r, int64_t i, double v) {
@@ -63,6 +61,14 @@ static inline double sn_real_act(int64_t act, double v) {
 /* No real operand but f32: the fast kernels' condition. */
 static inline bool sn_call_is_f32(const sn_call *c) {
     return c->in[0].type.dtype == SNUG_F32 && !sn_call_has_halves(c);
+}
+
+/* A real operand is f64: for kernels that take halves beside f32. */
+static inline bool sn_call_is_f64(const sn_call *c) {
+    bool is = false;
+    for (int i = 0; i < c->n_in; i++)
+        is = is || c->in[i].type.dtype == SNUG_F64;
+    return is;
 }
 
 /* Product of all dims but the last, and the last. */
