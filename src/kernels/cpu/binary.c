@@ -127,12 +127,18 @@ static inline int64_t whole_pow(int64_t x, int64_t y) {
     ROW(name##_f64, double, double, uint8_t, test)                                                 \
     ROW(name##_i8, int8_t, int8_t, uint8_t, test)                                                  \
     ROW(name##_u8, uint8_t, uint8_t, uint8_t, test)                                                \
+    ROW(name##_i16, int16_t, int16_t, uint8_t, test)                                               \
+    ROW(name##_u16, uint16_t, uint16_t, uint8_t, test)                                             \
     ROW(name##_i32, int32_t, int32_t, uint8_t, test)                                               \
+    ROW(name##_u32, uint32_t, uint32_t, uint8_t, test)                                             \
     ROW(name##_i64, int64_t, int64_t, uint8_t, test)
 #define WHOLE_ROWS(name, whole)                                                                    \
     ROW(name##_i8, int8_t, int64_t, int8_t, whole)                                                 \
     ROW(name##_u8, uint8_t, int64_t, uint8_t, whole)                                               \
+    ROW(name##_i16, int16_t, int64_t, int16_t, whole)                                              \
+    ROW(name##_u16, uint16_t, int64_t, uint16_t, whole)                                            \
     ROW(name##_i32, int32_t, int64_t, int32_t, whole)                                              \
+    ROW(name##_u32, uint32_t, int64_t, uint32_t, whole)                                            \
     ROW(name##_i64, int64_t, int64_t, int64_t, whole)
 #define STEP_ROWS(name, single, same, real, whole)                                                 \
     FAST_ROW(name, single, )                                                                       \
@@ -160,7 +166,9 @@ static const struct {
     sn_row plain[SNUG_N_DTYPES];
 } rows[SN_N_OPS] = {
 #define ALL_INTEGERS(name)                                                                         \
-    [SNUG_I8] = name##_i8, [SNUG_U8] = name##_u8, [SNUG_I32] = name##_i32, [SNUG_I64] = name##_i64
+    [SNUG_I8] = name##_i8, [SNUG_U8] = name##_u8, [SNUG_I16] = name##_i16,                         \
+    [SNUG_U16] = name##_u16, [SNUG_I32] = name##_i32, [SNUG_U32] = name##_u32,                     \
+    [SNUG_I64] = name##_i64
 #define BOTH_FLOATS(name) [SNUG_F32] = name##_f32, [SNUG_F64] = name##_f64
 #define NUMBER_ENTRY(name, real, whole)                                                            \
     [SN_OP_##name] = {.fast_f32 = name##_fast, .plain = {BOTH_FLOATS(name), ALL_INTEGERS(name)}},
@@ -329,13 +337,15 @@ static snug_status run_select(const sn_call *c, snug_error *err) {
 }
 
 #define FAMILY(name, ...)                                                                          \
-    SN_CPU_FAMILY(name, .reference = reference, .run = run, .takes_stored = SN_HALF_DTYPES)
+    SN_CPU_FAMILY(name, .reference = reference, .run = run, .takes_stored = SN_STORED_DTYPES)
 NUMBER_MAP(FAMILY)
-FLOAT_MAP(FAMILY)
 STEP_MAP(FAMILY)
-ANGLE_MAP(FAMILY)
 COMPARE_MAP(FAMILY)
 EQUAL_MAP(FAMILY)
+#define REAL_FAMILY(name, ...)                                                                     \
+    SN_CPU_FAMILY(name, .reference = reference, .run = run, .takes_stored = SN_HALF_DTYPES)
+FLOAT_MAP(REAL_FAMILY)
+ANGLE_MAP(REAL_FAMILY)
 #define BOOL_FAMILY(name, ...) SN_CPU_FAMILY(name, .reference = reference, .run = run)
 BOOL_MAP(BOOL_FAMILY)
 SN_CPU_FAMILY(select, .reference = reference_select, .run = run_select,

@@ -1,7 +1,8 @@
 /* scan.c: running sums and products along an axis. A value is [outer, extent, inner] with the
- * middle scanned; f32 runs in double and is rounded where it is stored, integers wrap. Strips of
- * columns are scanned together, each column in its own order, so bits do not depend on the strip.
- * An element is read before its place is written: the output may be the input. */
+ * middle scanned; floats run in double and are rounded where they are stored, integers wrap. Strips
+ * of columns are scanned together, each column in its own order, so bits do not depend on the
+ * strip. An element is read before its place is written: the output may be the input. */
+#include "kernels/cpu/halves.h"
 #include "kernels/cpu/loops.h"
 
 #define STRIP 64 /* columns one task scans */
@@ -18,20 +19,32 @@ typedef void (*scan_strip)(const scan *s, int64_t at, int64_t width);
 /* Element i of the column that starts at `at`, by itself. */
 typedef void (*scan_element)(const scan *s, int64_t at, int64_t i);
 
+#define GET_PLAIN(x)    (x)
+#define PUT_PLAIN(M, v) (M)(v)
+#define GET_HALF(x)     (x)
+#define PUT_HALF(M, v)  (M)(float)(v)
+#define GET_BRAIN(x)    sn_bf16_wide(x)
+#define PUT_BRAIN(M, v) sn_bf16_of((float)(v))
+
 /* clang-format off */
-/*      dtype  name  holds  computed in */
-#define TYPE_MAP(X, op, start, combine)                    \
-    X(SNUG_F32, op##_f32, float, double, start, combine)   \
-    X(SNUG_F64, op##_f64, double, double, start, combine)  \
-    X(SNUG_I8, op##_i8, int8_t, uint64_t, start, combine)  \
-    X(SNUG_U8, op##_u8, uint8_t, uint64_t, start, combine) \
-    X(SNUG_I32, op##_i32, int32_t, uint64_t, start, combine) \
-    X(SNUG_I64, op##_i64, int64_t, uint64_t, start, combine)
+/*      dtype  name  holds  how  computed in */
+#define TYPE_MAP(X, op, start, combine)                           \
+    X(SNUG_F32, op##_f32, float, PLAIN, double, start, combine)   \
+    X(SNUG_F64, op##_f64, double, PLAIN, double, start, combine)  \
+    X(SNUG_F16, op##_f16, sn_f16, HALF, double, start, combine)  \
+    X(SNUG_BF16, op##_bf16, sn_bf16, BRAIN, double, start, combine) \
+    X(SNUG_I8, op##_i8, int8_t, PLAIN, uint64_t, start, combine)  \
+    X(SNUG_U8, op##_u8, uint8_t, PLAIN, uint64_t, start, combine) \
+    X(SNUG_I16, op##_i16, int16_t, PLAIN, uint64_t, start, combine) \
+    X(SNUG_U16, op##_u16, uint16_t, PLAIN, uint64_t, start, combine) \
+    X(SNUG_I32, op##_i32, int32_t, PLAIN, uint64_t, start, combine) \
+    X(SNUG_U32, op##_u32, uint32_t, PLAIN, uint64_t, start, combine) \
+    X(SNUG_I64, op##_i64, int64_t, PLAIN, uint64_t, start, combine)
 /* clang-format on */
 #define SUM_MAP(X)  TYPE_MAP(X, cumsum, 0, +)
 #define PROD_MAP(X) TYPE_MAP(X, cumprod, 1, *)
 
-#define SCAN_LOOPS(dtype, name, M, A, start, combine)                                              \
+#define SCAN_LOOPS(dtype, name, M, how, A, start, combine)                                         \
     static void name##_strip(const scan *s, int64_t at, int64_t width) {                           \
         const M *x = (const M *)s->c->in[0].data + at;                                             \
         M *out = (M *)s->c->out[0].data + at;                                                      \
@@ -41,8 +54,8 @@ typedef void (*scan_element)(const scan *s, int64_t at, int64_t i);
         for (int64_t n = 0, i = s->first; n < s->extent; n++, i += s->step) {                      \
             for (int64_t k = 0; k < width; k++) {                                                  \
                 const A before = sum[k];                                                           \
-                sum[k] = before combine(A) x[i * s->inner + k];                                    \
-                out[i * s->inner + k] = (M)(s->exclusive ? before : sum[k]);                       \
+                sum[k] = before combine(A) GET_##how(x[i * s->inner + k]);                         \
+                out[i * s->inner + k] = PUT_##how(M, s->exclusive ? before : sum[k]);              \
             }                                                                                      \
         }                                                                                          \
     }                                                                                              \
@@ -50,10 +63,10 @@ typedef void (*scan_element)(const scan *s, int64_t at, int64_t i);
         const M *x = (const M *)s->c->in[0].data + at;                                             \
         A sum = start;                                                                             \
         for (int64_t j = s->first; j != i; j += s->step)                                           \
-            sum = sum combine(A) x[j * s->inner];                                                  \
+            sum = sum combine(A) GET_##how(x[j * s->inner]);                                       \
         if (!s->exclusive)                                                                         \
-            sum = sum combine(A) x[i * s->inner];                                                  \
-        ((M *)s->c->out[0].data)[at + i * s->inner] = (M)sum;                                      \
+            sum = sum combine(A) GET_##how(x[i * s->inner]);                                       \
+        ((M *)s->c->out[0].data)[at + i * s->inner] = PUT_##how(M, sum);                           \
     }
 SUM_MAP(SCAN_LOOPS)
 PROD_MAP(SCAN_LOOPS)
@@ -116,5 +129,7 @@ static snug_status reference_scan(const sn_call *c, snug_error *err) {
     return SNUG_OK;
 }
 
-SN_CPU_FAMILY(cumsum, .reference = reference_scan, .run = run_scan)
-SN_CPU_FAMILY(cumprod, .reference = reference_scan, .run = run_scan)
+SN_CPU_FAMILY(cumsum, .reference = reference_scan, .run = run_scan,
+              .takes_stored = SN_STORED_DTYPES)
+SN_CPU_FAMILY(cumprod, .reference = reference_scan, .run = run_scan,
+              .takes_stored = SN_STORED_DTYPES)

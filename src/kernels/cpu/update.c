@@ -99,6 +99,9 @@ ASSIGN_ADD_SPAN(assign_add_i8, int8_t, uint64_t)
 ASSIGN_ADD_SPAN(assign_add_u8, uint8_t, uint64_t)
 ASSIGN_ADD_SPAN(assign_add_i32, int32_t, uint64_t)
 ASSIGN_ADD_SPAN(assign_add_i64, int64_t, uint64_t)
+ASSIGN_ADD_SPAN(assign_add_i16, int16_t, uint64_t)
+ASSIGN_ADD_SPAN(assign_add_u16, uint16_t, uint64_t)
+ASSIGN_ADD_SPAN(assign_add_u32, uint32_t, uint64_t)
 
 static const sn_map maps[SN_N_OPS] = {
 #define ROW(name, SPAN)                                                                            \
@@ -109,7 +112,10 @@ static const sn_map maps[SN_N_OPS] = {
 static const sn_map count = {.plain = {[SNUG_I8] = assign_add_i8,
                                        [SNUG_U8] = assign_add_u8,
                                        [SNUG_I32] = assign_add_i32,
-                                       [SNUG_I64] = assign_add_i64}};
+                                       [SNUG_I64] = assign_add_i64,
+                                       [SNUG_I16] = assign_add_i16,
+                                       [SNUG_U16] = assign_add_u16,
+                                       [SNUG_U32] = assign_add_u32}};
 
 static const sn_map *map_of(const sn_call *c) {
     return c->op == SN_OP_assign_add && sn_dtype_is_int(c->out[0].type.dtype) ? &count
@@ -124,6 +130,10 @@ static snug_status run(const sn_call *c, snug_error *err) {
     return sn_map_run(c, map_of(c), err);
 }
 
-#define FAMILY(name, SPAN)                                                                         \
-    SN_CPU_FAMILY(name, .reference = reference, .run = run, .takes_stored = SN_HALF_DTYPES)
-UPDATE_MAP(FAMILY)
+#define FAMILY(name, takes)                                                                        \
+    SN_CPU_FAMILY(name, .reference = reference, .run = run, .takes_stored = takes)
+FAMILY(assign_add, SN_STORED_DTYPES)
+FAMILY(moving_average, SN_HALF_DTYPES)
+FAMILY(sgd, SN_HALF_DTYPES)
+FAMILY(sgd_momentum, SN_HALF_DTYPES)
+FAMILY(adam, SN_HALF_DTYPES)
