@@ -1,6 +1,6 @@
 /* kernels.c: times the hot kernels alone: milliseconds (least of several runs), GFLOP/s, workspace.
  *
- *     bench_kernels [threads] [part of an operator's name] [part of the types] [dtype for f32]
+ *     bench_kernels [threads] [part of an operator's name] [part of the types] [type for f32]
  *
  * With one thread the clock is the process' own, so that other work on the machine disturbs
  * little. */
@@ -152,6 +152,13 @@ static double least_ms(const sn_test_call *r, const sn_call *call) {
     return least;
 }
 
+/* The types with this one in the place of f32. */
+static void retype(const char *types, const char *dtype, char *out) {
+    for (const char *at; (at = strstr(types, "f32[")) != NULL; types = at + 3)
+        out += sprintf(out, "%.*s%s", (int)(at - types), types, dtype);
+    strcpy(out, types);
+}
+
 static void bench(const sn_kernel_case *c, int n_threads) {
     sn_test_call r;
     sn_cpu_device cpu;
@@ -182,26 +189,15 @@ static void bench(const sn_kernel_case *c, int n_threads) {
     sn_kernel_close(&r);
 }
 
-/* The case with its f32 operands of another dtype. */
-static sn_kernel_case retyped(const sn_kernel_case *c, const char *dtype, char types[512]) {
-    sn_kernel_case to = *c;
-    size_t n = 0;
-    for (const char *at = c->types; *at && n < 500; at++) {
-        const bool is_f32 = strncmp(at, "f32", 3) == 0;
-        n += (size_t)snprintf(types + n, 512 - n, "%.*s", is_f32 ? 8 : 1, is_f32 ? dtype : at);
-        at += is_f32 ? 2 : 0;
-    }
-    to.types = types;
-    return to;
-}
-
 int main(int argc, char **argv) {
     const int n_threads = argc > 1 ? atoi(argv[1]) : 2;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
         if ((argc < 3 || strstr(cases[i].op, argv[2])) &&
             (argc < 4 || strstr(cases[i].types, argv[3]))) {
-            char types[512];
-            const sn_kernel_case c = retyped(&cases[i], argc < 5 ? "f32" : argv[4], types);
+            sn_kernel_case c = cases[i];
+            char types[256];
+            retype(c.types, argc < 5 ? "f32" : argv[4], types);
+            c.types = types;
             bench(&c, n_threads);
         }
     return 0;

@@ -1,7 +1,7 @@
 /* cast.c: every dtype to every other. Integers wrap among themselves; a float becomes an integer by
  * cutting its fraction, NaN gives 0 and what is out of range the nearest end; anything but 0 is
  * true. */
-#include "kernels/cpu/halves.h"
+#include "kernels/cpu/half_floats.h"
 #include "kernels/cpu/loops.h"
 
 /* clang-format off */

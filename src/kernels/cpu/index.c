@@ -4,7 +4,7 @@
  * scatter_add refuse an index outside [0, extent) with SNUG_E_DATA before anything is written;
  * one_hot gives zeros for it. scatter_add adds in the order of the indices into each element,
  * whoever does it: a thread owns rows of the output and goes through all indices. */
-#include "kernels/cpu/halves.h"
+#include "kernels/cpu/half_floats.h"
 #include "kernels/cpu/loops.h"
 #include "kernels/cpu/row_sums.h"
 #include "tensor/feed.h"

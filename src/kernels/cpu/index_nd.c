@@ -5,7 +5,7 @@
  * refused with SNUG_E_DATA before anything is written. scatter_nd adds in the order of the indices
  * into each element: a thread owns some of the inner columns of one batch entry and goes through
  * all its indices. */
-#include "kernels/cpu/halves.h"
+#include "kernels/cpu/half_floats.h"
 #include "kernels/cpu/loops.h"
 #include "kernels/cpu/row_sums.h"
 

@@ -15,7 +15,7 @@
 #ifndef SN_KERNELS_CPU_LINES_H
 #define SN_KERNELS_CPU_LINES_H
 
-#include "kernels/cpu/halves.h"
+#include "kernels/cpu/half_floats.h"
 #include "kernels/cpu/loops.h"
 
 #define SN_LINE_BYTES 2048 /* 512 of f32, 256 of f64 */
@@ -32,6 +32,15 @@ static inline bool sn_call_has_halves(const sn_call *c) {
         has = has || sn_dtype_is_half(c->in[i].type.dtype);
     for (int i = 0; i < c->n_out; i++)
         has = has || sn_dtype_is_half(c->out[i].type.dtype);
+    return has;
+}
+
+static inline bool sn_desc_has_halves(const sn_opdesc *d) {
+    bool has = false;
+    for (int i = 0; i < d->n_in; i++)
+        has = has || sn_dtype_is_half(d->in[i].dtype);
+    for (int i = 0; i < d->n_out; i++)
+        has = has || sn_dtype_is_half(d->out[i].dtype);
     return has;
 }
 

@@ -20,9 +20,11 @@ static inline sn_reals sn_reals_of(const snug_view *v) {
 }
 
 static inline double sn_real_at(sn_reals r, int64_t i) {
-    if (r.half != SNUG_F32)
-        return (double)sn_half_at(r.half, r.data, i);
-    return r.wide ? ((const double *)r.data)[i] : (double)((const float *)r.data)[i];
+    float wide;
+    if (r.half == SNUG_F32)
+        return r.wide ? ((const double *)r.data)[i] : (double)((const float *)r.data)[i];
+    wide = sn_half_at(r.half, r.data, i);
+    return (double)wide;
 }
 
 static inline void sn_real_put(sn_reals r, int64_t i, double v) {

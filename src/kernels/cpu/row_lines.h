@@ -43,13 +43,4 @@ void sn_row_lines_begin(sn_row_lines *l, const sn_call *c, const sn_row_roles *r
 void sn_row_lines_run(const sn_row_lines *l,
                       void (*body)(const void *ctx, const sn_call *c, int64_t n), const void *ctx);
 
-static inline bool sn_desc_has_halves(const sn_opdesc *d) {
-    bool has = false;
-    for (int i = 0; i < d->n_in; i++)
-        has = has || sn_dtype_is_half(d->in[i].dtype);
-    for (int k = 0; k < d->n_out; k++)
-        has = has || sn_dtype_is_half(d->out[k].dtype);
-    return has;
-}
-
 #endif

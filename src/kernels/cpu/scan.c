@@ -2,7 +2,7 @@
  * middle scanned; floats run in double and are rounded where they are stored, integers wrap. Strips
  * of columns are scanned together, each column in its own order, so bits do not depend on the
  * strip. An element is read before its place is written: the output may be the input. */
-#include "kernels/cpu/halves.h"
+#include "kernels/cpu/half_floats.h"
 #include "kernels/cpu/loops.h"
 
 #define STRIP 64 /* columns one task scans */

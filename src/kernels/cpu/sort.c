@@ -7,7 +7,7 @@
  *          in, then it is emptied from the top: no scratch. For few of many, short rows, 64 bits
  *   radix  (key, place) as one 64-bit number, a pass over each byte of the key, in scratch
  *   count  the reference: for each element, how many come before it */
-#include "kernels/cpu/halves.h"
+#include "kernels/cpu/half_floats.h"
 #include "kernels/cpu/loops.h"
 #include "kernels/cpu/vmath.h"
 

@@ -1,7 +1,7 @@
-/* halves.h: numbers of two bytes, one by one and some at a time, as f32. `kind` is F16 or BF16, and
+/* half_floats.h: numbers of two bytes, one by one and some at a time, as f32. `kind` is F16 or BF16, and
  * a constant where it matters. */
-#ifndef SN_KERNELS_CPU_HALVES_H
-#define SN_KERNELS_CPU_HALVES_H
+#ifndef SN_KERNELS_CPU_HALF_FLOATS_H
+#define SN_KERNELS_CPU_HALF_FLOATS_H
 
 #include "tensor/type.h"
 
