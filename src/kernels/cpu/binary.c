@@ -127,18 +127,12 @@ static inline int64_t whole_pow(int64_t x, int64_t y) {
     ROW(name##_f64, double, double, uint8_t, test)                                                 \
     ROW(name##_i8, int8_t, int8_t, uint8_t, test)                                                  \
     ROW(name##_u8, uint8_t, uint8_t, uint8_t, test)                                                \
-    ROW(name##_i16, int16_t, int16_t, uint8_t, test)                                               \
-    ROW(name##_u16, uint16_t, uint16_t, uint8_t, test)                                             \
     ROW(name##_i32, int32_t, int32_t, uint8_t, test)                                               \
-    ROW(name##_u32, uint32_t, uint32_t, uint8_t, test)                                             \
     ROW(name##_i64, int64_t, int64_t, uint8_t, test)
 #define WHOLE_ROWS(name, whole)                                                                    \
     ROW(name##_i8, int8_t, int64_t, int8_t, whole)                                                 \
     ROW(name##_u8, uint8_t, int64_t, uint8_t, whole)                                               \
-    ROW(name##_i16, int16_t, int64_t, int16_t, whole)                                              \
-    ROW(name##_u16, uint16_t, int64_t, uint16_t, whole)                                            \
     ROW(name##_i32, int32_t, int64_t, int32_t, whole)                                              \
-    ROW(name##_u32, uint32_t, int64_t, uint32_t, whole)                                            \
     ROW(name##_i64, int64_t, int64_t, int64_t, whole)
 #define STEP_ROWS(name, single, same, real, whole)                                                 \
     FAST_ROW(name, single, )                                                                       \
@@ -166,9 +160,7 @@ static const struct {
     sn_row plain[SNUG_N_DTYPES];
 } rows[SN_N_OPS] = {
 #define ALL_INTEGERS(name)                                                                         \
-    [SNUG_I8] = name##_i8, [SNUG_U8] = name##_u8, [SNUG_I16] = name##_i16,                         \
-    [SNUG_U16] = name##_u16, [SNUG_I32] = name##_i32, [SNUG_U32] = name##_u32,                     \
-    [SNUG_I64] = name##_i64
+    [SNUG_I8] = name##_i8, [SNUG_U8] = name##_u8, [SNUG_I32] = name##_i32, [SNUG_I64] = name##_i64
 #define BOTH_FLOATS(name) [SNUG_F32] = name##_f32, [SNUG_F64] = name##_f64
 #define NUMBER_ENTRY(name, real, whole)                                                            \
     [SN_OP_##name] = {.fast_f32 = name##_fast, .plain = {BOTH_FLOATS(name), ALL_INTEGERS(name)}},
@@ -288,34 +280,31 @@ static void merged_rows(const sn_call *c, sn_row row, bool fast_f32) {
 }
 
 static snug_status reference(const sn_call *c, snug_error *err) {
-    const snug_dtype dtype = c->in[0].type.dtype;
-    const bool halves = sn_dtype_is_half(dtype);
-    const sn_row row = rows[c->op].plain[halves ? SNUG_F32 : dtype];
+    const snug_dtype dtype = c->in[0].type.dtype, line = sn_dtype_line(dtype);
+    const sn_row row = rows[c->op].plain[line];
     if (!row)
         return sn_no_kernel(dtype, err);
-    if (!halves) {
+    if (line == dtype) {
         each_element(c, row);
     } else {
         const sn_walk w = walk_of(c);
-        sn_line_elements(&w, c, row, SNUG_F32);
+        sn_line_elements(&w, c, row, line);
     }
     return SNUG_OK;
 }
 
 static snug_status run(const sn_call *c, snug_error *err) {
-    const snug_dtype dtype = c->in[0].type.dtype;
-    const bool halves = sn_dtype_is_half(dtype);
-    const snug_dtype as = halves ? SNUG_F32 : dtype;
-    const sn_row fast = as == SNUG_F32 ? rows[c->op].fast_f32 : NULL;
-    const sn_row row = fast ? fast : rows[c->op].plain[as];
+    const snug_dtype dtype = c->in[0].type.dtype, line = sn_dtype_line(dtype);
+    const sn_row fast = line == SNUG_F32 ? rows[c->op].fast_f32 : NULL;
+    const sn_row row = fast ? fast : rows[c->op].plain[line];
     if (!row)
         return sn_no_kernel(dtype, err);
-    if (!halves) {
+    if (line == dtype) {
         merged_rows(c, row, fast != NULL);
     } else {
         sn_walk w = walk_of(c);
         sn_walk_merge(&w);
-        sn_line_walk(&w, c, row, SNUG_F32);
+        sn_line_walk(&w, c, row, line);
     }
     return SNUG_OK;
 }

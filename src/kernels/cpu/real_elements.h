@@ -23,7 +23,7 @@ static inline double sn_real_at(sn_reals r, int64_t i) {
     float wide;
     if (r.half == SNUG_F32)
         return r.wide ? ((const double *)r.data)[i] : (double)((const float *)r.data)[i];
-    wide = sn_half_at(r.half, r.data, i);
+    sn_halves_to_f32(r.half, (const uint16_t *)r.data + i, 1, &wide);
     return (double)wide;
 }
 

@@ -33,10 +33,7 @@ typedef float lanes __attribute__((vector_size(LANES * sizeof(float))));
     X(SNUG_F64, f64, double, double, -INFINITY, INFINITY)   \
     X(SNUG_I8, i8, int8_t, uint64_t, INT8_MIN, INT8_MAX)    \
     X(SNUG_U8, u8, uint8_t, uint64_t, 0, UINT8_MAX)         \
-    X(SNUG_I16, i16, int16_t, uint64_t, INT16_MIN, INT16_MAX) \
-    X(SNUG_U16, u16, uint16_t, uint64_t, 0, UINT16_MAX)     \
     X(SNUG_I32, i32, int32_t, uint64_t, INT32_MIN, INT32_MAX) \
-    X(SNUG_U32, u32, uint32_t, uint64_t, 0, UINT32_MAX)     \
     X(SNUG_I64, i64, int64_t, uint64_t, INT64_MIN, INT64_MAX) \
     X(SNUG_BOOL, bool, uint8_t, uint64_t, 0, 1)
 /* clang-format on */
@@ -181,7 +178,7 @@ static void put_real(const snug_view *out, int64_t o, double v, bool accumulate)
 
 /* Halves in. */
 static void half_one(const sn_call *c, const geometry *g, int64_t o) {
-    const sn_reals x = sn_reals_of(&c->in[0]);
+    const snug_view *in = &c->in[0];
     const int64_t first = group_offset(&g->kept, o);
     group_place p = {{0}, 0};
     double result = c->op == SN_OP_sum    ? 0
@@ -189,7 +186,7 @@ static void half_one(const sn_call *c, const geometry *g, int64_t o) {
                     : c->op == SN_OP_max  ? -INFINITY
                                           : INFINITY;
     for (int64_t i = 0; i < g->reduced.count; i++, group_next(&g->reduced, &p)) {
-        const double v = sn_real_at(x, first + p.at);
+        const double v = (double)sn_half_at(in->type.dtype, in->data, first + p.at);
         if (c->op == SN_OP_sum)
             result += v;
         else if (c->op == SN_OP_prod)
@@ -200,6 +197,37 @@ static void half_one(const sn_call *c, const geometry *g, int64_t o) {
     put_real(&c->out[0], o, result, c->accumulate);
 }
 
+/* Narrow whole numbers. */
+static void narrow_one(const sn_call *c, const geometry *g, int64_t o) {
+    const snug_view *in = &c->in[0], *out = &c->out[0];
+    const snug_dtype dtype = in->type.dtype;
+    const int64_t first = group_offset(&g->kept, o), most = (int64_t)sn_dtype_largest(dtype);
+    const int64_t least = sn_dtype_counts(dtype) ? 0 : -most - 1;
+    group_place p = {{0}, 0};
+    uint64_t result = c->op == SN_OP_sum
+                          ? (c->accumulate ? (uint64_t)sn_narrow_at(dtype, out->data, o) : 0)
+                      : c->op == SN_OP_prod ? 1
+                      : c->op == SN_OP_max  ? (uint64_t)least
+                                            : (uint64_t)most;
+    for (int64_t i = 0; i < g->reduced.count; i++, group_next(&g->reduced, &p)) {
+        const int64_t v = sn_narrow_at(dtype, in->data, first + p.at);
+        if (c->op == SN_OP_sum)
+            result += (uint64_t)v;
+        else if (c->op == SN_OP_prod)
+            result *= (uint64_t)v;
+        else if (c->op == SN_OP_max ? v > (int64_t)result : v < (int64_t)result)
+            result = (uint64_t)v;
+    }
+    sn_narrow_put(dtype, out->data, o, result);
+}
+
+#define NARROW_MAP(X)                                                                              \
+    X(SNUG_I16, i16, int16_t)                                                                      \
+    X(SNUG_U16, u16, uint16_t)                                                                     \
+    X(SNUG_U32, u32, uint32_t)
+#define NARROW_LOOPS(dtype, name, M) FIND_ONE(argmax_##name, M, >) FIND_ONE(argmin_##name, M, <)
+NARROW_MAP(NARROW_LOOPS)
+
 typedef void (*reduce_one)(const sn_call *c, const geometry *g, int64_t o);
 typedef int64_t (*find_one)(const void *data, int64_t n, int64_t step);
 
@@ -209,16 +237,22 @@ static const reduce_one plain[SN_N_OPS][SNUG_N_DTYPES] = {
 #define PLAIN_PROD(dtype, name, ...) [dtype] = prod_##name,
 #define PLAIN_MAX(dtype, name, ...)  [dtype] = max_##name,
 #define PLAIN_MIN(dtype, name, ...)  [dtype] = min_##name,
-#define HALVES                       [SNUG_F16] = half_one, [SNUG_BF16] = half_one
-    [SN_OP_sum] = {TYPE_MAP(PLAIN_SUM) HALVES},
-    [SN_OP_prod] = {TYPE_MAP(PLAIN_PROD) HALVES},
-    [SN_OP_max] = {TYPE_MAP(PLAIN_MAX) HALVES},
-    [SN_OP_min] = {TYPE_MAP(PLAIN_MIN) HALVES}};
+#define STORED                                                                                     \
+    [SNUG_F16] = half_one, [SNUG_BF16] = half_one, [SNUG_I16] = narrow_one,                        \
+    [SNUG_U16] = narrow_one, [SNUG_U32] = narrow_one
+    [SN_OP_sum] = {TYPE_MAP(PLAIN_SUM) STORED},
+    [SN_OP_prod] = {TYPE_MAP(PLAIN_PROD) STORED},
+    [SN_OP_max] = {TYPE_MAP(PLAIN_MAX) STORED},
+    [SN_OP_min] = {TYPE_MAP(PLAIN_MIN) STORED}};
 static const find_one finds[SN_N_OPS][SNUG_N_DTYPES] = {
 #define PLAIN_ARGMAX(dtype, name, ...) [dtype] = argmax_##name,
 #define PLAIN_ARGMIN(dtype, name, ...) [dtype] = argmin_##name,
-    [SN_OP_argmax] = {TYPE_MAP(PLAIN_ARGMAX)[SNUG_F16] = argmax_f16, [SNUG_BF16] = argmax_bf16},
-    [SN_OP_argmin] = {TYPE_MAP(PLAIN_ARGMIN)[SNUG_F16] = argmin_f16, [SNUG_BF16] = argmin_bf16}};
+    [SN_OP_argmax] =
+        {TYPE_MAP(PLAIN_ARGMAX) NARROW_MAP(PLAIN_ARGMAX)[SNUG_F16] = argmax_f16, [SNUG_BF16] =
+                                                                                     argmax_bf16},
+    [SN_OP_argmin] = {
+        TYPE_MAP(PLAIN_ARGMIN) NARROW_MAP(PLAIN_ARGMIN)[SNUG_F16] = argmin_f16, [SNUG_BF16] =
+                                                                                    argmin_bf16}};
 
 typedef struct {
     const sn_call *c;

@@ -248,10 +248,7 @@ PAIR_MAP(PAIR_SPANS)
 #define INTEGER_SPANS(name, whole)                                                                 \
     INTEGER_SPAN(name##_i8, int8_t, whole)                                                         \
     INTEGER_SPAN(name##_u8, uint8_t, whole)                                                        \
-    INTEGER_SPAN(name##_i16, int16_t, whole)                                                       \
-    INTEGER_SPAN(name##_u16, uint16_t, whole)                                                      \
     INTEGER_SPAN(name##_i32, int32_t, whole)                                                       \
-    INTEGER_SPAN(name##_u32, uint32_t, whole)                                                      \
     INTEGER_SPAN(name##_i64, int64_t, whole)
 INTEGER_MAP(INTEGER_SPANS)
 
@@ -344,10 +341,7 @@ static const sn_map integer_maps[SN_N_OPS] = {
 #define INTEGER_ROW(name, whole)                                                                   \
     [SN_OP_##name] = {.plain = {[SNUG_I8] = name##_i8,                                             \
                                 [SNUG_U8] = name##_u8,                                             \
-                                [SNUG_I16] = name##_i16,                                           \
-                                [SNUG_U16] = name##_u16,                                           \
                                 [SNUG_I32] = name##_i32,                                           \
-                                [SNUG_U32] = name##_u32,                                           \
                                 [SNUG_I64] = name##_i64}},
     INTEGER_MAP(INTEGER_ROW)};
 

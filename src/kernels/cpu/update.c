@@ -99,9 +99,6 @@ ASSIGN_ADD_SPAN(assign_add_i8, int8_t, uint64_t)
 ASSIGN_ADD_SPAN(assign_add_u8, uint8_t, uint64_t)
 ASSIGN_ADD_SPAN(assign_add_i32, int32_t, uint64_t)
 ASSIGN_ADD_SPAN(assign_add_i64, int64_t, uint64_t)
-ASSIGN_ADD_SPAN(assign_add_i16, int16_t, uint64_t)
-ASSIGN_ADD_SPAN(assign_add_u16, uint16_t, uint64_t)
-ASSIGN_ADD_SPAN(assign_add_u32, uint32_t, uint64_t)
 
 static const sn_map maps[SN_N_OPS] = {
 #define ROW(name, SPAN)                                                                            \
@@ -112,10 +109,7 @@ static const sn_map maps[SN_N_OPS] = {
 static const sn_map count = {.plain = {[SNUG_I8] = assign_add_i8,
                                        [SNUG_U8] = assign_add_u8,
                                        [SNUG_I32] = assign_add_i32,
-                                       [SNUG_I64] = assign_add_i64,
-                                       [SNUG_I16] = assign_add_i16,
-                                       [SNUG_U16] = assign_add_u16,
-                                       [SNUG_U32] = assign_add_u32}};
+                                       [SNUG_I64] = assign_add_i64}};
 
 static const sn_map *map_of(const sn_call *c) {
     return c->op == SN_OP_assign_add && sn_dtype_is_int(c->out[0].type.dtype) ? &count
