@@ -1,7 +1,7 @@
-/* lines.h: half floats under the loops of wider ones, and narrow whole numbers under those of i64. Some hundred elements at a time, halves are
+/* lines.h: half floats under the loops of wider ones. Some hundred elements at a time, halves are
  * widened into lines on the thread's stack, a loop over f32 (or f64, for references) runs on the
  * lines, and what it wrote is rounded back. Nothing is planned for that, and no loop is written
- * twice.
+ * twice. I16, U16 and U32 run loops over i64 in the same way, and wrap.
  *
  *     sn_line_spans(c, n, exp_f32, SNUG_F32);   // exp_f32 sees views of f32, from element 0 on
  *     sn_line_walk(&w, c, add_f32, SNUG_F32);   // the same for rows of a walk
@@ -72,8 +72,8 @@ static inline bool sn_desc_has_halves(const sn_opdesc *d) {
 void sn_halves_to_f32(snug_dtype from, const void *in, int64_t n, float *out);
 void sn_halves_of_f32(snug_dtype to, const float *in, int64_t n, void *out);
 
-/* line: SNUG_F32 or SNUG_F64, what the span or row takes where an operand is a half, or SNUG_I64 for
- * a narrow one; others stay as they are. */
+/* line: SNUG_F32 or SNUG_F64, what the span or row takes where an operand is a half; SNUG_I64 for a
+ * narrow one; others stay as they are. */
 void sn_line_spans(const sn_call *c, int64_t n, sn_span span, snug_dtype line);
 void sn_line_walk(const sn_walk *w, const sn_call *c, sn_row row, snug_dtype line);
 /* As sn_walk_elements, for references. */
