@@ -1,5 +1,5 @@
-/* half_floats.h: numbers of two bytes, one by one and some at a time, as f32. `kind` is F16 or BF16,
- * and a constant where it matters. */
+/* half_floats.h: numbers of two bytes, one by one and some at a time, as f32. `kind` is F16 or
+ * BF16, and a constant where it matters. */
 #ifndef SN_KERNELS_CPU_HALF_FLOATS_H
 #define SN_KERNELS_CPU_HALF_FLOATS_H
 
