@@ -80,6 +80,14 @@ static inline bool sn_call_is_f32(const sn_call *c) {
     return c->in[0].type.dtype == SNUG_F32 && !sn_call_has_halves(c);
 }
 
+/* A real operand is f64: for kernels that take halves beside f32. */
+static inline bool sn_call_is_f64(const sn_call *c) {
+    bool is = false;
+    for (int i = 0; i < c->n_in; i++)
+        is = is || c->in[i].type.dtype == SNUG_F64;
+    return is;
+}
+
 /* Product of all dims but the last, and the last. */
 static inline int64_t sn_rows_of(const snug_type *t) {
     return sn_type_span(t, 0, t->rank - 1);
