@@ -6,6 +6,7 @@ from snug._variable import Variable
 class KerasVariable(Variable):
     regularizer = constraint = None
     overwrite_with_gradient = False
+    _autocast = True    # whether a layer that computes in another type reads it in that
     _above = ""         # names of the layers around its own
     _path = None        # where it is given
 
@@ -19,7 +20,10 @@ class KerasVariable(Variable):
             value = initializers.get(value)
         if callable(value) and not _C.is_tensor(value):
             value = value(shape, dtype=dtype or "float32")
-        return super().__new__(cls, value, trainable=trainable, dtype=dtype, name=name)
+        made = super().__new__(cls, value, trainable=trainable, dtype=dtype, name=name)
+        if not autocast:
+            made._autocast = False
+        return made
 
     @property
     def path(self):
