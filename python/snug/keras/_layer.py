@@ -8,7 +8,7 @@ import warnings
 from snug import _C, _nest, _train
 from snug._lazy import tf
 from snug._types import as_dtype
-from snug.keras import _symbolic, dtype_policies, metrics, regularizers
+from snug.keras import _symbolic, _variable, dtype_policies, metrics, regularizers
 from snug.keras._names import auto_name, snake
 from snug.keras._symbolic import KerasTensor, Node
 from snug.keras._variable import KerasVariable
@@ -150,11 +150,17 @@ class Layer:
 
     @property
     def variable_dtype(self):
-        return dtype_policies.for_layer(self._dtype_policy, self.path).variable_dtype
+        return self._policy().variable_dtype
 
     @property
     def compute_dtype(self):
-        return dtype_policies.for_layer(self._dtype_policy, self.path).compute_dtype
+        return self._policy().compute_dtype
+
+    def _policy(self):
+        """Of a map that of the layer's path, which it has once it was called."""
+        policy = self._dtype_policy
+        path = self.__dict__.get("_policy_path")
+        return policy[path] if path and isinstance(policy, dtype_policies.DTypePolicyMap) else policy
 
     @property
     def dtype(self):
@@ -167,11 +173,11 @@ class Layer:
     @dtype_policy.setter
     def dtype_policy(self, value):
         self._ready()
-        policy = dtype_policies.get(value)
-        if isinstance(self._dtype_policy, dtype_policies.DTypePolicyMap) and self.path:
-            if self.path in self._dtype_policy:
-                del self._dtype_policy[self.path]
-            self._dtype_policy[self.path] = policy
+        policy, path = dtype_policies.get(value), self.__dict__.get("_policy_path")
+        if isinstance(self._dtype_policy, dtype_policies.DTypePolicyMap) and path:
+            if path in self._dtype_policy:
+                del self._dtype_policy[path]
+            self._dtype_policy[path] = policy
         else:
             self.__dict__["_dtype_policy"] = policy
 
@@ -185,10 +191,11 @@ class Layer:
         return dtype if self.autocast and dtype.is_floating else None
 
     def _scope(self, around):
-        """In what variables of layers are read within the call; None: as they are."""
-        if around is None and self.compute_dtype == self.variable_dtype:
-            return None
-        dtype = as_dtype(self.compute_dtype)
+        """In what variables of layers are read within the call; None: as they are. Keras asks for autocast only where there is one already."""
+        policy = self._policy()
+        if around is None:
+            return None if policy.compute_dtype == policy.variable_dtype else as_dtype(policy.compute_dtype)
+        dtype = as_dtype(policy.compute_dtype)
         return dtype if self.autocast and dtype.is_floating else None
 
     @property
@@ -416,7 +423,11 @@ class Layer:
         self._set_mask(outputs, masks)
 
     def _plain_call(self, *args, **kwargs):
-        return self._run(args, kwargs)
+        """With tensors in the place of symbolic ones."""
+        return self._run(tuple(self._cast_all(a) for a in args), {k: self._cast_all(v) for k, v in kwargs.items()})
+
+    def _cast_all(self, value):
+        return _symbolic._map(lambda x: _as_tensor(x, self) if isinstance(x, _C.Tensor) else x, value)
 
     def __call__(self, *args, **kwargs):
         self._ready()
@@ -433,11 +444,15 @@ class Layer:
             args = (_C.convert_to_tensor(args[0]), *args[1:])
         elif args:
             args = (_symbolic._map(lambda x: _as_tensor(x, self), args[0]), *args[1:])
+        if len(args) > 1 or kwargs:
+            args, kwargs = (*args[:1], *map(self._cast_all, args[1:])), {k: self._cast_all(v) for k, v in kwargs.items()}
         if self.input_spec is not None and args:
             _check_spec(self, self.input_spec, args[0])
         above, inside = getattr(_here, "path", ""), getattr(_here, "inside", None)
         if inside is not self:
             _here.path, _here.inside = above + self._name + "/", self
+        if isinstance(self._dtype_policy, dtype_policies.DTypePolicyMap):
+            self.__dict__.setdefault("_policy_path", _here.path[:-1])
         try:
             return self._symbolic_call(args, kwargs) if _symbolic.is_symbolic(args, kwargs) else self._run(args, kwargs)
         finally:
@@ -467,13 +482,15 @@ class Layer:
         has_mask = masks is not None and any(m is not None for m in _nest.flatten(masks))
         if "mask" in accepts and kwargs.get("mask") is None and has_mask:
             kwargs = {**kwargs, "mask": masks}
+        around = getattr(_here, "scope", None)
+        if around is not None:
+            _set_scope(None)
         self._build_for(args, {k: v for k, v in kwargs.items() if k not in ("training", "mask")})
         if _train.PENDING:                          # a checkpoint was read before there were weights
             _train.settle()
-        around = getattr(_here, "scope", None)
         scope = self._scope(around)
         _here.training, _here.depth = training, depth + 1
-        if scope is not around:
+        if scope is not None:
             _set_scope(scope)
         try:
             outputs = self.call(*args, **kwargs)
@@ -645,7 +662,7 @@ def _build_like(made, layer):
 
 
 def _set_scope(dtype):
-    _here.scope = dtype
+    _here.scope = _variable.scope[0] = dtype
     _C.set_autocast(dtype)
 
 
@@ -669,7 +686,10 @@ def _as_tensor(x, layer):
     if isinstance(x, (KerasTensor, _C.Tensor)) or x is None:
         if isinstance(x, _C.Tensor) and x.dtype.is_floating:
             dtype = layer._casts_to()
-            return x if dtype is None or x.dtype == dtype else tf.cast(x, dtype)
+            if dtype is not None and x.dtype != dtype:
+                x, mask = tf.cast(x, dtype), _mask_of(x)
+                if mask is not None:
+                    x._keras_mask = mask
         return x
     if isinstance(x, _C.Variable):
         return x.read_value()

@@ -3,6 +3,9 @@ from snug import _C
 from snug._variable import Variable
 
 
+scope = [None]      # what variables are read as within the call of a layer
+
+
 class KerasVariable(Variable):
     regularizer = constraint = None
     overwrite_with_gradient = False
@@ -40,7 +43,8 @@ class KerasVariable(Variable):
 
     @property
     def dtype(self):
-        return _C.Variable.dtype.__get__(self).name
+        dtype = _C.Variable.dtype.__get__(self)
+        return scope[0].name if scope[0] is not None and self._autocast and dtype.is_floating else dtype.name
 
     def __repr__(self):
         from snug import _types

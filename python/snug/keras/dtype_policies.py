@@ -176,8 +176,3 @@ def set_dtype_policy(policy):
         raise ValueError("Invalid `policy` argument. Expected the string name of a policy (such as 'mixed_float16') or a `DTypePolicy`"
                          f" instance. Received: policy={policy} (of type {type(policy)})")
     _global[:] = [get(policy)]
-
-
-def for_layer(policy, path):
-    """The one that counts for a layer of this path."""
-    return policy[path] if isinstance(policy, DTypePolicyMap) and path else policy

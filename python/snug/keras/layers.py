@@ -10,7 +10,7 @@ from snug import _C, _nest, errors
 from snug._lazy import tf as _tf
 from snug._threads import aside
 from snug._given import default_only, refuse
-from snug.keras import _layer, _serial, _signatures, _symbolic, activations, backend, dtype_policies
+from snug.keras import _layer, _serial, _signatures, _symbolic, activations, backend
 from snug.keras._layer import InputSpec, Layer  # noqa: F401 (InputSpec is a name of keras.layers)
 from snug.keras._names import auto_name, numbered, snake
 from snug.keras._symbolic import KerasTensor, Node
@@ -164,7 +164,7 @@ class _Built(Layer):
     def _engine_words(self):
         """Class and settings as the engine's layers are made of."""
         cls = _engine_class(type(self))
-        config = dict(name=self.name, trainable=self._trainable, dtype=_policy_of(self).name)
+        config = dict(name=self.name, trainable=self._trainable, dtype=self._policy().name)
         if not self.autocast:
             config["autocast"] = False
         for key, value in self._values.items():
@@ -443,10 +443,6 @@ def _check_values(values):
     padding = values.get("padding")
     if isinstance(padding, str) and padding.lower() not in _PADDINGS:
         raise ValueError(f"The `padding` argument must be a list/tuple or one of {_PADDINGS}. Received: {padding}")
-
-
-def _policy_of(layer):
-    return dtype_policies.for_layer(layer.dtype_policy, layer.path)
 
 
 def _check_words(given):
