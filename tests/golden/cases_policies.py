@@ -22,6 +22,24 @@ def attention(causal=False):
     return make
 
 
+HIDDEN = IDS.copy()
+HIDDEN[::4] = 0         # examples of which nothing is seen
+HIGH = np.abs(np.random.RandomState(3).normal(size=(64, 40, 2))) + 1
+
+
+def additive():
+    ids = L.Input((5,), dtype="int32")
+    x = L.Embedding(9, 8, mask_zero=True)(ids)
+    return keras.Model(ids, L.Dense(1)(L.Flatten()(L.AdditiveAttention()([x, x]))))
+
+
+def openly():
+    ids = L.Input((5,), dtype="int32")
+    x = L.Embedding(9, 8, mask_zero=True)(ids)
+    y, weights = L.MultiHeadAttention(2, 4)(x, x, return_attention_scores=True)
+    return keras.Model(ids, L.Dense(1)(L.Concatenate()([L.Flatten()(y), L.Flatten()(weights)])))
+
+
 def scores():
     """Attention whose mask and weights can be seen."""
     ids = L.Input((5,), dtype="int32")
@@ -53,6 +71,9 @@ CASES = [
     ("policy_attention", attention(), IDS, Y1, sgd, "mse", [], 3),
     ("policy_causal", attention(True), IDS, Y1, sgd, "mse", [], 1),
     ("policy_scores", scores, IDS, Y1, sgd, "mse", [], 3),
+    ("policy_additive", additive, HIDDEN, Y1, sgd, "mse", [], 3),
+    ("policy_openly", openly, HIDDEN, Y1, sgd, "mse", [], 3),
+    ("policy_mean", lambda: [L.Input((40, 2)), L.Rescaling(2000.0), L.GlobalAveragePooling1D(), L.Rescaling(1e-3), L.Dense(1)], HIGH, Y1, sgd, "mse", [], 1),
     ("policy_own", own_policies, IMAGES, LABELS, sgd, SPARSE, ["accuracy"], 3),
     ("policy_penalties", lambda: [L.Input((12,)), L.Dense(8, activation="relu", kernel_regularizer="l2"), L.Dropout(0.0),
                                   L.Dense(1, activation="sigmoid", bias_regularizer="l1")], X, BINARY, sgd, "binary_crossentropy", [], 3),
@@ -62,4 +83,4 @@ CASES = [
 ]
 TRAINED, WHOLE = ["mixed_bfloat16"], ("policy_dense", "policy_cnn", "policy_norms")
 POLICIES = {case[0]: TRAINED + ["mixed_float16"] + (["bfloat16", "float16"] if case[0] in WHOLE else []) for case in CASES}
-F32_ONLY = F64_ONLY = [case[0] for case in CASES]
+F32_ONLY = F64_ONLY = [case[0] for case in CASES if case[0] != "policy_openly"]
