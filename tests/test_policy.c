@@ -134,6 +134,30 @@ static void test_types_of_a_step(void **state) {
     snug_model_destroy(m);
 }
 
+/* Rows of an embedding are taken from what is stored, and only they are rounded. */
+static void test_rows_of_a_table_are_rounded_not_the_table(void **state) {
+    static const char *const layers[][2] = {
+        {"Embedding", "input_dim=50 output_dim=4"}, {"Flatten", ""}, {"Dense", "units=1"}};
+    const snug_type input = {SNUG_I32, 1, {3}};
+    const snug_compile compile = {.optimizer = "sgd", .loss = "mse", .precision = "mixed_bf16"};
+    snug_error err;
+    snug_model *m = make_model(*state, layers, 3, &input, &compile);
+    sn_model_step s = {.mode = SN_STEP_PREDICT, .batch = 2};
+    int n = 0;
+    expect_ok(sn_model_step_build(m, &s, &err), &err);
+    for (uint32_t i = 0; i < sn_graph_n_nodes(s.graph); i++) {
+        const sn_node_info *node = sn_graph_node_at(s.graph, (sn_node){i});
+        if (node->op != SN_OP_gather)
+            continue;
+        n++;
+        assert_int_equal(sn_graph_type(s.graph, node->in[0])->dtype, SNUG_F32);
+    }
+    assert_int_equal(n, 1);
+    assert_int_equal(m->network->layers[0].output.dtype, SNUG_BF16);
+    sn_graph_destroy(s.graph);
+    snug_model_destroy(m);
+}
+
 /* What was set and taken back has left nothing. */
 static void test_there_and_back(void **state) {
     snug_error err;
@@ -151,6 +175,7 @@ int main(void) {
         engine_test(test_halves_take_less),
         engine_test(test_mixed_float16_wants_a_loss_scale),
         engine_test(test_types_of_a_step),
+        engine_test(test_rows_of_a_table_are_rounded_not_the_table),
         engine_test(test_there_and_back),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

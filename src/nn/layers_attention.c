@@ -154,8 +154,9 @@ static sn_value attend_openly(sn_layer_call *c, const attention *a, const inputs
         mask = both(b, mask, band(b, in, INT32_MIN, 0));
     const snug_dtype dtype = c->policy.compute;
     const sn_value hidden = sn_build_scalar(b, dtype, sn_layer_hidden(dtype, -3e4));
-    c->outs[1] =
-        sn_build_softmax(b, hide(b, sn_build_matmul_t(b, q, k, false, true), mask, hidden));
+    const sn_value scores = hide(b, sn_build_matmul_t(b, q, k, false, true), mask, hidden);
+    const sn_value none = sn_build_scalar(b, dtype, 0); /* also of a query that sees nothing */
+    c->outs[1] = hide(b, sn_build_softmax(b, scores), mask, none);
     c->n_out = 2;
     const sn_value weights = drop(c, c->outs[1], a->dropout);
     return sn_build_transpose(b, sn_build_matmul(b, weights, v, SN_NO_VALUE), heads_first);
