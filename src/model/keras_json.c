@@ -206,17 +206,13 @@ static const char *find_policy(const json_t *model) {
     return name;
 }
 
-/* Names other than float32 and float64 are refused: mixed precision must not be dropped
- * silently. */
 static snug_status read_dtype(sn_network *n, const json_t *root, snug_error *err) {
     const char *name = find_policy(root);
-    if (!name || strcmp(name, "float32") == 0)
+    sn_policy policy;
+    if (!name)
         return SNUG_OK;
-    if (strcmp(name, "float64") != 0)
-        return sn_fail(err, SNUG_E_UNSUPPORTED,
-                       "dtype policy %.40s is not supported yet; use float32 or float64", name);
-    sn_network_set_dtype(n, SNUG_F64);
-    return SNUG_OK;
+    SNUG_TRY(sn_policy_parse(name, &policy, err));
+    return sn_network_set_policy(n, &policy, err);
 }
 
 /* --- compile settings ------------------------------------------------------------------------- */

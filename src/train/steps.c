@@ -58,7 +58,19 @@ static void clear_step(sn_model_step *s) {
     *s = (sn_model_step){.batch = 0};
 }
 
+/* Keras scales the loss of such a model, lest gradients become 0 in f16. */
+static snug_status check_scale(const snug_model *m, sn_step_mode mode, snug_error *err) {
+    const sn_policy *const p = &m->network->policy;
+    if (!sn_step_trains(mode) || p->compute != SNUG_F16 || p->variable == p->compute)
+        return SNUG_OK;
+    return sn_fail(err, SNUG_E_UNSUPPORTED,
+                   "model '%s' has the policy mixed_float16, whose training needs loss scaling, "
+                   "which is missing yet; take mixed_bfloat16, which needs none",
+                   m->network->name);
+}
+
 snug_status sn_model_step_build(snug_model *m, sn_model_step *s, snug_error *err) {
+    SNUG_TRY(check_scale(m, s->mode, err));
     SNUG_TRY(sn_compiled_resolve(m->network, &m->compiled, err));
     const sn_step_spec spec = {.network = m->network,
                                .objectives = m->compiled.objectives,
@@ -173,7 +185,7 @@ static snug_type weight_type(const snug_model *m, const snug_type *feed) {
         t.rank--;
     for (int i = t.rank; i < SNUG_MAX_RANK; i++)
         t.dims[i] = 0;
-    t.dtype = m->network->compute_dtype;
+    t.dtype = sn_dtype_computed(m->network->policy.compute);
     t.dims[0] = -1;
     return t;
 }
