@@ -302,7 +302,7 @@ static snug_status run_plain(const sn_cuda_call *c, const sn_conv_step *step, co
         sum_bias(c, v, o, scratch);
     SNUG_TRY(sn_blas_run(c->gpu, step->plain, &p, c->stream, err));
     if (kind == SN_DNN_FORWARD && v->act != SN_ACT_relu)
-        sn_conv_finish(c, p.c, pixels_of(v), v->O, NULL, NULL, (int)v->act);
+        sn_conv_finish(c, (float *)p.c, pixels_of(v), v->O, NULL, NULL, (int)v->act);
     return SNUG_OK;
 }
 
