@@ -130,7 +130,9 @@ static __device__ __forceinline__ void store_tile(const product &p, const operan
 
 /* A thread owns TM x TN sums. */
 template <class M, int BM, int BN, int TM, int TN>
-static __global__ void __launch_bounds__((BM / TM) * (BN / TN), sizeof(M) <= 4 ? 3 : 1)
+static __global__ void __launch_bounds__((BM / TM) * (BN / TN), sizeof(M) == 8   ? 1
+                                                                : sizeof(M) == 4 ? 3
+                                                                                 : 2)
     multiply(const __grid_constant__ product p, const __grid_constant__ operands o,
              int64_t n_tasks) {
     typedef sn_computed<M> T;
