@@ -136,9 +136,9 @@ struct one {
 
 /* Four neighbours, computed in f32; parameters are rounded. Where `halves` there are some among
  * the operands. */
-template <bool halves> struct __align__(16) four_of {
+template <bool halves> struct four_of {
     typedef four_of four;
-    float v[4];
+    __align__(16) float v[4];
     enum { N = 4 };
     struct __align__(16) loaded {
         uint32_t bits[4]; /* of a half: the first two */

@@ -5,8 +5,9 @@
  * memory, a place for each. What a step gives is stored where its call says, unless nobody reads it
  * after the chain (sn_call's reach).
  *
- * Of small index spaces f32, f64 and halves may mix; large ones are f32 and halves in packs of four.
- * Operands are as large as the output, or one number for each of the last axis, or one number. */
+ * Of small index spaces f32, f64 and halves may mix; large ones are f32 and halves in packs of
+ * four. Operands are as large as the output, or one number for each of the last axis, or one
+ * number. */
 #ifndef SN_KERNELS_CUDA_CHAIN_H
 #define SN_KERNELS_CUDA_CHAIN_H
 

@@ -1,6 +1,6 @@
 /* conv_around.cu: what own kernels do around an engine's convolution: filters turned to the order
- * it wants and back, what it left of bias and activation, and the bias gradient. What is of halves goes by
- * lines of any type. */
+ * it wants and back, what it left of bias and activation, and the bias gradient. What is of halves
+ * goes by lines of any type. */
 #include "kernels/cuda/cuda_act.h"
 #include "kernels/cuda/cuda_conv.h"
 #include "kernels/cuda/reduce.h"

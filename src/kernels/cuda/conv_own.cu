@@ -1,6 +1,6 @@
 /* conv_own.cu: convolutions without a library: one thread per element of the result, any stride,
- * dilation and groups; f32, f64 and halves. They serve depthwise convolutions, which no engine does well,
- * and everything where cuDNN is missing.
+ * dilation and groups; f32, f64 and halves. They serve depthwise convolutions, which no engine does
+ * well, and everything where cuDNN is missing.
  *
  * A weight gradient's pixels are cut into chunks; a thread sums one element over one chunk, and a
  * second kernel adds the chunks in order. */

@@ -3,8 +3,8 @@
  *
  * gather and scatter refuse an index outside its extent; what they write then does not matter.
  * scatter adds in the order of the indices into each element, as the processor does: the indices
- * are sorted, and a thread adds up the run of one destination. Sums are made in the element's type, so
- * the bits are the processor's; those of halves in f32, rounded once. */
+ * are sorted, and a thread adds up the run of one destination. Sums are made in the element's type,
+ * so the bits are the processor's; those of halves in f32, rounded once. */
 #include "kernels/cuda/halves.h"
 #include "kernels/cuda/radix.h"
 

@@ -165,8 +165,8 @@ snug_status sn_blas_run(const sn_gpu *g, const sn_blas_plan *plan, const sn_blas
 /* --- cuDNN ----------------------------------------------------------------------------------- */
 typedef enum { SN_DNN_FORWARD, SN_DNN_DX, SN_DNN_DW } sn_dnn_kind;
 
-/* x [N, H, W, C], w [O, kh, kw, C] (mind the order), y [N, oh, ow, O], all dense and of one type, f32
- * or halves, summed in f32; pad is top, bottom, left, right. */
+/* x [N, H, W, C], w [O, kh, kw, C] (mind the order), y [N, oh, ow, O], all dense and of one type,
+ * f32 or halves, summed in f32; pad is top, bottom, left, right. */
 typedef struct {
     sn_dnn_kind kind;
     snug_dtype dtype;

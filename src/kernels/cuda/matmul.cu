@@ -1,6 +1,7 @@
-/* matmul.cu: the family matmul. Large products of f32 and halves are cuBLASLt's; small ones and those it does
- * not know (f64, leading axes spread in part) are made here, by tiles, so that a small net needs no
- * library; those of a dense layer with very many inputs and few outputs are dense.h's.
+/* matmul.cu: the family matmul. Large products of f32 and halves are cuBLASLt's; small ones and
+ * those it does not know (f64, leading axes spread in part) are made here, by tiles, so that a
+ * small net needs no library; those of a dense layer with very many inputs and few outputs are
+ * dense.h's.
  *
  * An element of an own product is the sum of its groups of DEPTH terms, in order; a group's terms
  * are added one by one. Where tiles are too few for the card, groups are blocks of their own and a
@@ -8,7 +9,7 @@
 #include "kernels/cuda/matmul.h"
 
 #include "kernels/cuda/dense.h"
-#include "kernels/cuda/own.h"
+#include "kernels/cuda/widen.h"
 
 extern "C" {
 #include "kernels/cpu/matrix.h"
@@ -379,14 +380,6 @@ static size_t copied_bias(const snug_type *bias, const snug_type *out) {
                : whole((size_t)sn_cuda_count(bias, 0, bias->rank) * snug_dtype_bytes(out->dtype));
 }
 
-struct copy_f {
-    sn_mixed_line from, to;
-    __device__ void operator()(int64_t i) const { to.put(i, from[i]); }
-};
-static void copy_as(const sn_cuda_call *c, const snug_view *v, snug_dtype dtype, void *to) {
-    sn_each(c, sn_cuda_elements(v), copy_f{{v->data, v->type.dtype}, {to, dtype}});
-}
-
 /* Sums of halves are f32. */
 static size_t sum_bytes(snug_dtype dtype) {
     return dtype == SNUG_F64 ? sizeof(double) : sizeof(float);
@@ -463,9 +456,9 @@ static snug_status run_library(const sn_cuda_call *c, const product *p, snug_err
                                 bias_copy + bias_bytes};
     SNUG_TRY(sn_scratch_check(k, b_bytes + bias_bytes + sn_blas_workspace(plan), err));
     if (b_bytes > 0)
-        copy_as(c, &k->in[1], k->in[0].type.dtype, b_copy);
+        sn_convert_to(c, &k->in[1], k->in[0].type.dtype, b_copy);
     if (bias_bytes > 0)
-        copy_as(c, bias, out->type.dtype, bias_copy);
+        sn_convert_to(c, bias, out->type.dtype, bias_copy);
     SNUG_TRY(sn_blas_run(c->gpu, plan, &o, c->stream, err));
     const int64_t count = p->batch * p->M * p->N;
     const bool left = p->act != SN_ACT_none && p->act != SN_ACT_relu;
@@ -485,7 +478,7 @@ static snug_status run_own(const sn_cuda_call *c, const product *p, operands o, 
     const size_t bytes = partial_bytes(c->gpu, p, sum_bytes(dtype));
     SNUG_TRY(sn_scratch_check(k, copied, err));
     if (copied > 0) {
-        copy_as(c, &k->in[1], dtype, k->workspace);
+        sn_convert_to(c, &k->in[1], dtype, k->workspace);
         o.b = k->workspace;
     }
     const bool in_parts = bytes > 0 && copied + bytes <= k->workspace_bytes;

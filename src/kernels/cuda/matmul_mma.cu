@@ -1,7 +1,8 @@
 /* matmul_mma.cu: tiles of a product on tensor cores (TF32), for nets so small that a library would
- * be most of their memory; halves are TF32 without a rounding. A block of 8 warps makes 64 x 64 elements, a warp 32 x 16; STEP terms at
- * a time lie in shared memory as memory has them in order (along the terms, or across them), with
- * pitches that keep fragments free of conflicts, and the next ones are on their way. */
+ * be most of their memory; halves are TF32 without a rounding. A block of 8 warps makes 64 x 64
+ * elements, a warp 32 x 16; STEP terms at a time lie in shared memory as memory has them in order
+ * (along the terms, or across them), with pitches that keep fragments free of conflicts, and the
+ * next ones are on their way. */
 #include "kernels/cuda/matmul.h"
 #include "kernels/cuda/tf32.h"
 
@@ -93,7 +94,8 @@ static __device__ __forceinline__ void close_group(float total[2][2][4], float s
     }
 }
 
-/* Where a task's sums go: a group's, which wait as they are, or the output. M: what a and b hold. */
+/* Where a task's sums go: a group's, which wait as they are, or the output. M: what a and b
+ * hold. */
 template <class M> struct product_target {
     float *c;
     static __device__ __forceinline__ product_target of(const sn_product_operands &o, float *sums) {

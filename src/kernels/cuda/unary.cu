@@ -1,7 +1,8 @@
 /* unary.cu: elementwise operators of one input, and the backward rows of activations (dy, y or x).
  *
- * Each operator is one expression of x (and parameters p, q), computed in f32 for f32
- * and halves, in f64 for f64. Where f32 would lose digits beside a large number the slope has a form of its own. */
+ * Each operator is one expression of x (and parameters p, q), computed in f32 for f32 and halves,
+ * in f64 for f64. Where f32 would lose digits beside a large number the slope has a form of its
+ * own. */
 #include "kernels/cuda/functions.h"
 #include "kernels/cuda/maps.h"
 

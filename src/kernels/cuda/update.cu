@@ -4,8 +4,9 @@
  * row does is said in kernels/cpu/update.c and update_more.c; here each is one function of the
  * elements x[] of its inputs, which become those of its outputs in place.
  *
- * Parameters are rounded to what the dtype is computed in, which is f32 for halves; beside states of
- * f32 the gradient may be of halves. Four go at once where addresses allow it. Updates of several variables that wait for each other (later.h) are one launch over a table. */
+ * Parameters are rounded to what the dtype is computed in, which is f32 for halves; beside states
+ * of f32 the gradient may be of halves. Four go at once where addresses allow it. Updates of
+ * several variables that wait for each other (later.h) are one launch over a table. */
 #include "kernels/cuda/chain.h"
 #include "kernels/cuda/halves.h"
 
