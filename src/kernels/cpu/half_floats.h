@@ -17,9 +17,6 @@ typedef struct {
     uint16_t bits;
 } sn_bf16;
 
-static inline bool sn_dtype_is_half(snug_dtype d) {
-    return d == SNUG_F16 || d == SNUG_BF16;
-}
 
 static inline float sn_bf16_wide(sn_bf16 x) {
     const uint32_t bits = (uint32_t)x.bits << 16;

@@ -113,10 +113,6 @@ template <> struct sn_is_half<sn_brain> {
     enum { yes = 1 };
 };
 
-static inline bool sn_dtype_is_half(snug_dtype dtype) {
-    return dtype == SNUG_F16 || dtype == SNUG_BF16;
-}
-
 /* Four neighbours, aligned as far as 16 bytes go. */
 template <class M> struct __align__(sizeof(M) < 4 ? 4 * sizeof(M) : 16) sn_four {
     M v[4];
