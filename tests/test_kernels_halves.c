@@ -6,6 +6,7 @@
 #include "support/call.h"
 #include "support/kernel_call.h"
 
+#include "kernels/cpu/conv.h"
 #include "kernels/cpu/matrix.h"
 #include "tensor/feed.h"
 
@@ -39,6 +40,13 @@ static const sn_kernel_case cases[] = {
     {"conv2d", "groups=2", "f32[19,2,3,6] f32[1,1,3,8] f32[2,8]", .batch = 0},
     {"conv2d", "groups=2 pad=1,1,0,0", "f32[2,7,7,6] f32[3,2,3,10] f32[2,10]", .batch = 0},
     {"conv2d_dw", "kernel=1,1 bias=1", "f32[20,9,9,6] f32[20,9,9,32]", .batch = 0},
+    {"conv2d", "stride=2,2 pad=0,1,0,1 act=relu", "f32[2,13,10,34] f32[3,3,34,20] f32[20]",
+     .batch = 0},
+    {"conv2d", "", "f32[3,5,7,1030] f32[1,1,1030,70]", .batch = 0},
+    {"conv2d", "dilation=2,1 pad=1,1,1,1", "f32[9,5,3,14] f32[3,2,14,33]", .batch = 0},
+    {"conv2d_dx", "stride=2,2 pad=0,1,0,1 input=9,8", "f32[2,4,4,96] f32[3,3,18,96]", .batch = 0},
+    {"conv2d_dx", "stride=3,3 pad=1,0,1,0 input=9,9", "f32[2,4,4,64] f32[1,1,6,64]", .batch = 0},
+    {"conv2d_dx", "input=7,7", "f32[2,7,7,1056] f32[1,1,18,1056]", .batch = 0},
     {"conv2d_dx", "stride=2,2 input=9,9", "f32[2,4,4,20] f32[3,3,6,20]", .batch = 0},
     {"conv2d_dx", "stride=3,3 input=9,9", "f32[2,3,3,20] f32[1,1,6,20]", .batch = 0},
     {"conv2d_dw", "stride=2,2 kernel=3,3 bias=1", "f32[3,9,9,5] f32[3,4,4,20]", .batch = 0},
@@ -181,6 +189,37 @@ static float pair_product(const sn_test_call *wide, const sn_matmul_shape *s, in
     return sum;
 }
 
+/* Element (n, i, j, o) of a convolution, whose terms are the channels of tap after tap; its pieces
+ * are whole vectors of words. */
+static float pair_window(const sn_test_call *wide, const sn_conv *v, const int64_t at[4]) {
+    const float *x = wide->in[0].data, *w = wide->in[1].data;
+    const int64_t words = v->kh * v->kw * v->C / 2, pieces = (words + 255) / 256;
+    const int64_t depth = ((words + pieces - 1) / pieces + 15) / 16 * 16;
+    float sum = 0, piece = 0;
+    for (int64_t k = 0; k < words; k++) {
+        const int64_t tap = 2 * k / v->C, c = 2 * k % v->C;
+        const int64_t row = sn_conv_at(v, 0, at[1], tap / v->kw);
+        const int64_t col = sn_conv_at(v, 1, at[2], tap % v->kw);
+        const bool inside = row >= 0 && row < v->H && col >= 0 && col < v->W;
+        const float *from = x + ((at[0] * v->H + row) * v->W + col) * v->C + c, none[2] = {0};
+        const float y[2] = {w[2 * k * v->O + at[3]], w[(2 * k + 1) * v->O + at[3]]};
+        piece = add_pair(k % depth == 0 ? 0 : piece, inside ? from : none, y);
+        if (k % depth == depth - 1 || k == words - 1)
+            sum = k < depth ? piece : sum + piece;
+    }
+    return sum;
+}
+
+static void convolve_pairs(const sn_test_call *wide) {
+    const snug_type *in[] = {&wide->d.in[0], &wide->d.in[1], NULL};
+    const sn_conv v = sn_conv_forward(&wide->d.attrs.conv, in, &wide->d.out[0], 2);
+    for (int64_t i = 0; i < v.N * v.oh * v.ow * v.O; i++) {
+        const int64_t at[4] = {i / (v.oh * v.ow * v.O), i / (v.ow * v.O) % v.oh, i / v.O % v.ow,
+                               i % v.O};
+        ((float *)wide->out[0].data)[i] = pair_window(wide, &v, at);
+    }
+}
+
 /* Outputs of `wide`, of which no batch, bias or activation is asked. */
 static void multiply_pairs(const sn_test_call *wide) {
     const sn_matmul_shape s =
@@ -198,6 +237,9 @@ static const sn_kernel_case pair_cases[] = {
     {"matmul", "trans_a=1 trans_b=1", "f32[33,40] f32[90,33]", .batch = 0},
     {"matmul", "", "f32[9,1] f32[1,20]", .batch = 0},
     {"matmul", "trans_b=1", "f32[1,77] f32[1,77]", .batch = 0},
+    {"conv2d", "", "f32[3,5,7,1030] f32[1,1,1030,70]", .batch = 0},
+    {"conv2d", "dilation=2,1 pad=1,1,1,1 stride=1,2", "f32[9,5,3,14] f32[3,2,14,33]", .batch = 0},
+    {"conv2d", "stride=2,2 pad=0,1,0,1", "f32[2,13,10,66] f32[3,3,66,20]", .batch = 0},
 };
 
 /* Some numbers so small that their products, or they, are not normal. */
@@ -221,7 +263,7 @@ static void run_pairs(const sn_kernel_case *c, int narrow) {
         retype_all(&k, SNUG_BF16);
     else
         retype(&k.d.in[narrow], &k.in[narrow], SNUG_BF16);
-    multiply_pairs(&wide);
+    (wide.d.op == SN_OP_matmul ? multiply_pairs : convolve_pairs)(&wide);
     for (int threads = 1; threads < 4; threads++) {
         sn_kernel_call(&k, k.family->run, threads, false);
         if (has_pairs(&k))
@@ -239,6 +281,21 @@ static void test_words_of_two_bf16_are_added_as_plain_c_does(void **state) {
             run_pairs(&pair_cases[i], narrow);
 }
 
+/* What words give is near the f32 kernel's, as near as bf16 is. */
+static void expect_close(const sn_test_call *got, const sn_test_call *want,
+                         const sn_kernel_case *c) {
+    const snug_view *a = &got->out[0], *b = &want->out[0];
+    double largest = 0;
+    for (int64_t i = 0; i < sn_type_count(&b->type); i++)
+        largest = fmax(largest, fabs(sn_view_get(b, i)));
+    for (int64_t i = 0; i < sn_type_count(&b->type); i++) {
+        const double x = sn_view_get(a, i), y = sn_view_get(b, i);
+        if (!(fabs(x - y) <= 0x1p-7 * fabs(y) + 1e-5 * largest))
+            fail_msg("element %lld of %s {%s | %s} is %g, not %g", (long long)i, c->op, c->attrs,
+                     c->types, x, y);
+    }
+}
+
 /* --- one type --------------------------------------------------------------------------------- */
 static void run_as_f32(const sn_kernel_case *c, snug_dtype half, const char *isa) {
     sn_test_call wide, k;
@@ -251,7 +308,9 @@ static void run_as_f32(const sn_kernel_case *c, snug_dtype half, const char *isa
     sn_kernel_call(&wide, wide.family->run, 1, false);
     for (int threads = 1; threads < 4; threads++) {
         sn_kernel_call(&k, k.family->run, threads, false);
-        if (!has_pairs(&k))
+        if (has_pairs(&k))
+            expect_close(&k, &wide, c);
+        else
             expect_same(&k, &wide, c, isa);
         assert_true(k.needs_all);
         assert_string_not_equal(k.variant.impl, "reference");
@@ -285,7 +344,9 @@ static void run_mixed(const sn_kernel_case *c, snug_dtype half, int narrow, bool
     }
     sn_kernel_call(&rounded, k.family->run, 2, accumulate);
     sn_kernel_call(&k, k.family->run, 2, accumulate);
-    if (!has_pairs(&k))
+    if (has_pairs(&k))
+        expect_close(&k, &rounded, c);
+    else
         expect_same(&k, &rounded, c, "a factor of f32");
     sn_kernel_call(&rounded, k.family->reference, 1, false);
     sn_kernel_call(&k, k.family->reference, 1, false);

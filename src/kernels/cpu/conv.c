@@ -289,6 +289,14 @@ static double direct_efficiency(const sn_conv *v, sn_onednn_kind kind) {
            (pixels + packing[kind]);
 }
 
+/* What words of two terms gain. */
+#define PAIRS_GAIN 1.5
+
+static bool goes_by_pairs(const sn_conv_operands *o, sn_onednn_kind kind) {
+    const bool direct = !goes_by_tiles(&o->v, kind) && !sn_conv_is_depthwise(&o->v);
+    return direct && !o->pool && SN_CPU(conv_has_pairs)(o, kind);
+}
+
 /* Pooling in the epilogue of a direct product, which has few channels, takes its share. */
 double SN_CPU(conv_efficiency)(const sn_conv_operands *o, sn_onednn_kind kind) {
     const sn_conv *v = &o->v;
@@ -300,7 +308,8 @@ double SN_CPU(conv_efficiency)(const sn_conv_operands *o, sn_onednn_kind kind) {
         return kind == SN_ONEDNN_DW ? 0.17 : 0.42; /* no weight is used twice */
     if (goes_by_tiles(v, kind))
         return winograd_efficiency(v, kind);
-    return direct_efficiency(v, kind) * (o->pool ? 0.62 : 1);
+    return direct_efficiency(v, kind) * (o->pool ? 0.62 : 1) *
+           (goes_by_pairs(o, kind) ? PAIRS_GAIN : 1);
 }
 
 /* f64 has the reference only. Groups are oneDNN's where it has a kernel for them. */
@@ -319,6 +328,8 @@ static snug_status describe(const sn_opdesc *d, sn_onednn_kind kind, int n_threa
     out->workspace_bytes = own.workspace ? own.workspace(&o, n_threads) : 0;
     out->speed = SN_SPEED_PRODUCT;
     out->efficiency = SN_CPU(conv_efficiency)(&o, kind);
+    if (goes_by_pairs(&o, kind))
+        snprintf(out->impl, sizeof out->impl, "own:avx512bf16");
     return sn_onednn_wanted(&v) && !has_halves ? sn_onednn_describe(kind, &v, n_threads, out, err)
                                                : SNUG_OK;
 }

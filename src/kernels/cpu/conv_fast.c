@@ -15,8 +15,9 @@
  * with its zeros into the thread's scratch. Bits follow from the shape of one image: not from N
  * (for y and dx) or the threads.
  *
- * Halves are copied always, and become f32 then; windows of one pixel are copied piece by piece of
- * their channels. Results lie in the thread's scratch until they are rounded. */
+ * Halves are copied always, and become f32 then, or words of two channels (pairs.h); windows of one
+ * pixel are copied piece by piece of their channels. Results lie in the thread's scratch until they
+ * are rounded. */
 #include "kernels/cpu/conv_fast.h"
 
 #include "kernels/cpu/conv_halves.h"
@@ -39,6 +40,7 @@ typedef struct {
     int64_t N, images; /* of the call; in a block: several where they are small */
     const sn_pooling *pool;
     bool halves; /* the last three then say where operands lie */
+    bool pairs;  /* and they are multiplied as words of two terms */
     sn_stored from, kernel;
     sn_finish finish;
     sn_grid g; /* blocks of one image's pixels, once the product is cut */
@@ -71,10 +73,34 @@ static bool reads_one_pixel(const pass *s) {
     return s->w[0].taps == 1 && s->w[1].taps == 1;
 }
 
-/* Terms of every piece but the last. */
+static int64_t word_of(const pass *s) {
+    return s->pairs ? 2 : 1;
+}
+
+static int64_t pass_words(const pass *s) {
+    return pass_k(s) / word_of(s);
+}
+
+/* Words of every piece but the last; of pairs in whole vectors, so that those of weights that lie
+ * side by side do not reach into the next tap. */
 static int64_t pass_piece(const pass *s) {
-    const int64_t n_pieces = sn_ceil_div(pass_k(s), SN_PRODUCT_DEPTH);
-    return n_pieces > 0 ? sn_ceil_div(pass_k(s), n_pieces) : 0;
+    const int64_t n_pieces = sn_ceil_div(pass_words(s), SN_PRODUCT_DEPTH);
+    const int64_t even = n_pieces > 0 ? sn_ceil_div(pass_words(s), n_pieces) : 0;
+    return s->pairs ? sn_ceil_div(even, SN_VL) * SN_VL : even;
+}
+
+static int64_t count_pieces(const pass *s) {
+    const int64_t depth = s->pairs && pass_k(s) > 0 ? pass_piece(s) : SN_PRODUCT_DEPTH;
+    return sn_ceil_div(pass_words(s), depth);
+}
+
+/* Whether the factors are done by words. By the depth alone, which no axis rule cuts without
+ * cutting the sum. */
+static bool takes_pairs(const sn_conv_operands *o, const pass *s) {
+    const int64_t multiple = s->transposed ? 2 * SN_VL : 2;
+    return o->halves && s->depth > 0 && s->depth % multiple == 0 && !s->pool &&
+           sn_pairs_take(s->transposed ? o->halves->dy.dtype : o->halves->x.dtype,
+                         o->halves->w.dtype);
 }
 
 /* Pixels that n pooled ones along an axis need; each has at most `cell` of them. */
@@ -123,7 +149,7 @@ static bool goes_by_pieces(const pass *s) {
 }
 
 static int64_t patch_depth(const pass *s) {
-    return goes_by_pieces(s) ? pass_piece(s) : s->depth;
+    return goes_by_pieces(s) ? pass_piece(s) : s->depth / word_of(s);
 }
 
 /* Of one image. */
@@ -194,16 +220,17 @@ typedef struct {
     int64_t first[2], high, wide;
 } pixels;
 
-/* n channels from `channel` of a group on, of halves. */
+/* n channels from `channel` of a group on, of halves; or words. */
 static void widen_patch(const pass *s, sn_product_block *b, const pixels *at, int64_t image,
                         int64_t channel, int64_t n) {
     const sn_region r = sn_region_of(s->w, at->first, at->high, at->wide);
     const int64_t first = (b->entry / s->groups * s->images + image) * source_floats(s);
     const sn_stored_image whole = {
         .from = &s->from,
-        .at = first + b->entry % s->groups * s->depth + channel,
+        .at = first + b->entry % s->groups * s->depth + channel * word_of(s),
         .pitch = s->w[1].size,
         .channels = s->source_channels,
+        .pairs = s->pairs,
     };
     sn_copy_stored(s->w, &r, whole, n, b->own + image * patch_floats(s, s->g),
                    block_image(s, b).pitch, patch_depth(s));
@@ -213,7 +240,7 @@ static void widen_patch(const pass *s, sn_product_block *b, const pixels *at, in
 static void fill_patch(const pass *s, sn_product_block *b, const pixels *at, int64_t image) {
     if (s->halves && !spreads(s)) {
         if (!goes_by_pieces(s))
-            widen_patch(s, b, at, image, 0, s->depth);
+            widen_patch(s, b, at, image, 0, patch_depth(s));
         return;
     }
     const sn_image from = block_image(s, b);
@@ -363,14 +390,14 @@ static void close_pixels(const sn_product *p, const sn_product_block *b) {
     }
 }
 
-/* Term k of the sum: a tap of the window and a channel. */
+/* Term k of the sum: a tap of the window and a channel, of `depth` of them. */
 typedef struct {
     int64_t down, across, channel;
 } term;
 
-static term term_at(const pass *s, int64_t k) {
-    const int64_t tap = k / s->depth;
-    return (term){tap / s->w[1].taps, tap % s->w[1].taps, k % s->depth};
+static term term_at(const pass *s, int64_t k, int64_t depth) {
+    const int64_t tap = k / depth;
+    return (term){tap / s->w[1].taps, tap % s->w[1].taps, k % depth};
 }
 
 static void next_term(const pass *s, term *t) {
@@ -396,16 +423,18 @@ static void pixel_piece(const sn_product *p, sn_product_block *b, int64_t i, sn_
     const int64_t first = i * pass_piece(s);
     const int64_t origin[2] = {s->direct ? 0 : sn_window_low(&s->w[0]),
                                s->direct ? 0 : sn_window_low(&s->w[1])};
-    g->k = sn_min_i64(pass_piece(s), pass_k(s) - first);
+    const int64_t depth = s->depth / word_of(s);
+    g->k = sn_min_i64(pass_piece(s), pass_words(s) - first);
+    g->pairs = s->pairs;
     if (goes_by_pieces(s))
         widen_piece(s, b, first, g->k);
     for (int64_t k = 0, n; k < g->k; k += n) { /* the channels of a tap lie side by side */
-        const term t = term_at(s, first + k);
+        const term t = term_at(s, first + k, depth);
         const int64_t row = s->w[0].e0 + t.down * s->w[0].de - origin[0];
         const int64_t col = s->w[1].e0 + t.across * s->w[1].de - origin[1];
         const int64_t channel = goes_by_pieces(s) ? t.channel - first : t.channel;
         const int64_t at = (row * from.pitch + col) * from.channels + channel;
-        n = sn_min_i64(s->depth - t.channel, g->k - k);
+        n = sn_min_i64(depth - t.channel, g->k - k);
         for (int64_t j = 0; j < n; j++)
             b->a_col[k + j] = at + j;
     }
@@ -418,7 +447,8 @@ static void pixel_piece(const sn_product *p, sn_product_block *b, int64_t i, sn_
         g->b = s->weights + first * g->b_step + b->entry % s->groups * s->columns + b->n;
         return;
     }
-    const float *packed = p->shared + b->entry % s->groups * sn_gemm_packed(pass_k(s), s->columns);
+    const float *packed =
+        p->shared + b->entry % s->groups * sn_gemm_packed(pass_words(s), s->columns);
     g->b = packed + sn_gemm_packed(first, s->columns) + b->n * g->k;
     g->b_step = 0;
 }
@@ -432,27 +462,29 @@ static bool weights_are_plain(const sn_conv *v) {
 /* Packs the weights of one piece of one group. */
 static void pack_weights(const sn_product *p, int64_t share) {
     const pass *s = p->ctx;
-    const int64_t group = share / p->n_pieces, first = share % p->n_pieces * pass_piece(s);
+    const int64_t group = share / p->n_pieces, word = share % p->n_pieces * pass_piece(s);
+    const int64_t first = word * word_of(s);
     const int64_t channels = s->transposed ? s->source_channels : s->target_channels;
     const int64_t inner =
         s->transposed ? s->columns : s->depth; /* extent of the weights' third axis */
-    int64_t row[SN_PRODUCT_DEPTH];
-    sn_gemm_source source = {
-        .k = sn_min_i64(pass_piece(s), pass_k(s) - first), .n = s->columns, .row = row};
+    int64_t row[2 * SN_PRODUCT_DEPTH];
+    sn_gemm_source source = {.k = sn_min_i64(pass_piece(s) * word_of(s), pass_k(s) - first),
+                             .n = s->columns,
+                             .row = row};
     const int64_t from = group * (s->transposed ? s->depth : s->columns);
     source.col = s->transposed ? channels : 1;
-    term t = term_at(s, first);
+    term t = term_at(s, first, s->depth);
     for (int64_t k = 0; k < source.k; k++, next_term(s, &t)) {
         const int64_t down = s->w[0].k0 + t.down * s->w[0].dk,
                       across = s->w[1].k0 + t.across * s->w[1].dk;
         const int64_t tap = (down * s->kw + across) * inner * channels;
         row[k] = tap + t.channel * (s->transposed ? 1 : channels);
     }
-    float *packed = p->shared + group * sn_gemm_packed(pass_k(s), s->columns) +
-                    sn_gemm_packed(first, s->columns);
+    float *packed = p->shared + group * sn_gemm_packed(pass_words(s), s->columns) +
+                    sn_gemm_packed(word, s->columns);
     if (s->halves) {
-        sn_stored_pack(&(sn_stored_source){&s->kernel, from, source.k, source.n, row, source.col},
-                       packed);
+        (s->pairs ? sn_pairs_pack : sn_stored_pack)(
+            &(sn_stored_source){&s->kernel, from, source.k, source.n, row, source.col}, packed);
         return;
     }
     source.b = s->weights + from;
@@ -467,7 +499,7 @@ static sn_product product_of(pass *s, int64_t N, int n_threads) {
         .ctx = s,
         .batch = sn_ceil_div(N, s->images) * s->groups,
         .N = s->columns,
-        .n_pieces = sn_ceil_div(pass_k(s), SN_PRODUCT_DEPTH),
+        .n_pieces = count_pieces(s),
         .count_row_blocks = count_pixels,
         .open = open_pixels,
         .piece = pixel_piece,
@@ -476,7 +508,7 @@ static sn_product product_of(pass *s, int64_t N, int n_threads) {
                  : s->halves ? close_halves
                              : NULL,
         .own_floats = own_floats,
-        .shared_floats = s->plain ? 0 : s->groups * sn_gemm_packed(pass_k(s), s->columns),
+        .shared_floats = s->plain ? 0 : s->groups * sn_gemm_packed(pass_words(s), s->columns),
         .bias = s->bias,
         .scale = s->scale,
         .grain = s->plain && !s->pool ? SN_GEMM_VL : 0, /* codes of a pooled byte stay together */
@@ -504,6 +536,7 @@ static pass forward_pass(const sn_conv_operands *o) {
     };
     s.direct = reads_in_place(&s);
     s.plain = weights_are_plain(v) && !s.halves;
+    s.pairs = takes_pairs(o, &s);
     return s;
 }
 
@@ -523,7 +556,15 @@ static pass backward_pass(const sn_conv_operands *o, int64_t down, int64_t acros
         .transposed = true,
     };
     s.direct = reads_in_place(&s);
+    s.pairs = takes_pairs(o, &s);
     return s;
+}
+
+bool SN_CPU(conv_has_pairs)(const sn_conv_operands *o, sn_onednn_kind kind) {
+    if (kind == SN_ONEDNN_DW)
+        return false;
+    const pass s = kind == SN_ONEDNN_DX ? backward_pass(o, 0, 0) : forward_pass(o);
+    return s.pairs;
 }
 
 size_t SN_CPU(conv_workspace)(const sn_conv_operands *o, int n_threads) {

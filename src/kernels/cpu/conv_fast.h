@@ -39,6 +39,8 @@ typedef struct {
     void (*run)(const sn_conv_operands *o, const sn_call *c);
 } sn_conv_kernel;
 sn_conv_kernel SN_CPU(conv_kernel)(const sn_conv_operands *o, sn_onednn_kind kind);
+/* Whether the direct product multiplies bf16 by pairs (pairs.h). */
+bool SN_CPU(conv_has_pairs)(const sn_conv_operands *o, sn_onednn_kind kind);
 /* The part of the rate of products it reaches, by o->v and o->pool; work saved counts, too. */
 double SN_CPU(conv_efficiency)(const sn_conv_operands *o, sn_onednn_kind kind);
 

@@ -4,6 +4,7 @@
 #define SN_KERNELS_CPU_CONV_HALVES_H
 
 #include "kernels/cpu/halves.h"
+#include "kernels/cpu/pairs.h"
 #include "kernels/cpu/window.h"
 
 /* Those that the operator has. */
@@ -47,18 +48,29 @@ static inline sn_conv_halves sn_conv_halves_dw(const sn_call *c) {
     return h;
 }
 
-/* What a description knows of them, as far as the workspace goes by it. */
+/* Types, as far as kernel and workspace go by them: x and w of y, dy and w of dx, and dw. */
 static inline sn_conv_halves sn_conv_halves_described(const sn_opdesc *d) {
-    return (sn_conv_halves){.dw = {.dtype = d->out[0].dtype}};
+    return (sn_conv_halves){
+        .x = {.dtype = d->in[0].dtype},
+        .dy = {.dtype = d->in[0].dtype},
+        .w = {.dtype = d->in[1].dtype},
+        .dw = {.dtype = d->out[0].dtype},
+    };
 }
 
-/* One image, from element `at` on. */
+/* One image, from element `at` on; pairs: it is read as words of two channels. */
 typedef struct {
     const sn_stored *from;
     int64_t at, pitch, channels;
+    bool pairs;
 } sn_stored_image;
 
-/* dst[high][pitch][step] = the first n channels of the region of the image, zeros outside. */
+static inline void sn_read_stored(const sn_stored_image *image, int64_t at, int64_t n, float *to) {
+    (image->pairs ? sn_pairs_run : sn_stored_read)(image->from, at, n, to);
+}
+
+/* dst[high][pitch][step] = the first n channels, or words, of the region of the image, zeros
+ * outside. */
 static inline void sn_copy_stored(const sn_window *w, const sn_region *r, sn_stored_image from,
                                   int64_t n, float *dst, int64_t pitch, int64_t step) {
     const int64_t left = sn_clamp(-r->col, 0, r->wide),
@@ -70,10 +82,12 @@ static inline void sn_copy_stored(const sn_window *w, const sn_region *r, sn_sto
         const int64_t at = from.at + ((r->row + i) * from.pitch + r->col) * from.channels;
         memset(row, 0, (size_t)(a * step) * sizeof(float));
         memset(row + b * step, 0, (size_t)((r->wide - b) * step) * sizeof(float));
-        if (n == from.channels && n == step && b > a)
-            sn_stored_read(from.from, at + a * n, (b - a) * n, row + a * n);
-        for (int64_t j = a; j < b && (n != from.channels || n != step); j++)
-            sn_stored_read(from.from, at + j * from.channels, n, row + j * step);
+        const int64_t terms = from.pairs ? 2 * n : n;
+        const bool whole = terms == from.channels && n == step;
+        if (whole && b > a)
+            sn_read_stored(&from, at + a * terms, (b - a) * terms, row + a * n);
+        for (int64_t j = a; j < b && !whole; j++)
+            sn_read_stored(&from, at + j * from.channels, terms, row + j * step);
     }
 }
 

@@ -80,7 +80,7 @@ static void copy_rows(const sn_conv_operands *o, sn_region r, sn_image from, str
 static void widen_rows(const sn_conv_operands *o, int64_t image, sn_region r, strip_rows *to) {
     const sn_conv *v = &o->v;
     const sn_window w[2] = {sn_window_forward(v, 0), sn_window_forward(v, 1)};
-    const sn_stored_image from = {&o->halves->x, image * v->H * v->W * v->C, v->W, v->C};
+    const sn_stored_image from = {&o->halves->x, image * v->H * v->W * v->C, v->W, v->C, false};
     for (int k = 0; k < ROWS; k++) {
         const sn_region line = {r.row + k, r.col, 1, r.wide};
         sn_copy_stored(w, &line, from, v->C, to->copy[k], r.wide, v->C);

@@ -274,7 +274,7 @@ static void open_tiles(const sn_product *p, sn_product_block *b, const pixels *a
 static void fill_patch(const weights_pass *s, const sn_region *r, int64_t x, float *patch) {
     const sn_conv *v = &s->o->v;
     if (s->o->halves) {
-        const sn_stored_image image = {&s->o->halves->x, x, v->W, v->C};
+        const sn_stored_image image = {&s->o->halves->x, x, v->W, v->C, false};
         sn_copy_stored(s->w, r, image, s->depth, patch, dw_image(s).pitch, s->depth);
         return;
     }

@@ -81,8 +81,8 @@ static inline sn_tile_view sn_tile_view_of(const sn_tile_source *s, sn_place at,
     if (s->pool)
         sn_tile_spread(s, at.image, &r, channel, n, copy);
     else if (s->from)
-        sn_copy_stored(s->w, &r, (sn_stored_image){s->from, first, width, C}, n, copy, s->extent,
-                       n);
+        sn_copy_stored(s->w, &r, (sn_stored_image){s->from, first, width, C, false}, n, copy,
+                       s->extent, n);
     else
         sn_copy_region(s->w, &r, (sn_image){s->data + first, width, C}, n, copy, s->extent);
     return (sn_tile_view){copy, s->extent * n, n};
