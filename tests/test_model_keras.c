@@ -233,6 +233,34 @@ static void test_policies_of_layers(void **state) {
     sn_network_destroy(n);
 }
 
+/* A scale that is not Keras' own is not honoured, where one is needed. */
+static void test_loss_scales_of_files(void **state) {
+    static const char *const policies[] = {"mixed_bfloat16", "mixed_float16"};
+    for (int k = 0; k < 4; k++) {
+        char text[900], path[256];
+        sn_network *n;
+        sn_keras_compile c;
+        snug_error err = {0};
+        snprintf(
+            text, sizeof text,
+            "{\"class_name\":\"Sequential\",\"config\":{\"dtype\":\"%s\",\"layers\":["
+            "{\"class_name\":\"Dense\",\"config\":{\"units\":2,\"batch_input_shape\":[null,3]}}"
+            "]},\"compile_config\":{\"optimizer\":{\"class_name\":\"LossScaleOptimizer\","
+            "\"config\":{\"inner_optimizer\":{\"class_name\":\"SGD\",\"config\":{}},"
+            "\"initial_scale\":%s,\"dynamic_growth_steps\":2000}}}}",
+            policies[k / 2], k % 2 ? "16.0" : "32768.0");
+        const snug_status status = load_text(*state, text, &n, &c, path, &err);
+        if (k == 3) {
+            expect_status(status, SNUG_E_UNSUPPORTED, &err);
+            assert_non_null(strstr(err.text, "optimizer = "));
+            continue;
+        }
+        expect_ok(status, &err);
+        assert_string_equal(c.optimizer, "sgd");
+        sn_network_destroy(n);
+    }
+}
+
 static void test_compile_settings_in_their_forms(void **state) {
     static const struct {
         const char *json, *optimizer, *loss, *metrics;
@@ -372,6 +400,7 @@ static const struct CMUnitTest tests[] = {
     engine_test(test_integer_input_feeds_an_embedding),
     engine_test(test_float64_policy_is_taken_over),
     engine_test(test_policies_of_layers),
+    engine_test(test_loss_scales_of_files),
     engine_test(test_compile_settings_in_their_forms),
     engine_test(test_unknown_layer_is_named_with_those_like_it),
     cmocka_unit_test(test_refuses_json_nested_10000_deep),

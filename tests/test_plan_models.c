@@ -16,9 +16,8 @@ static void expect_tight(snug_model *m, const char *name) {
     /* A stateful network has states for one batch size. */
     const bool stateful = strncmp(name, "stateful", 8) == 0;
     const int64_t *const planned = stateful ? fixed_batch : batches;
-    const bool scaled = strstr(name, "_mixed_f16") != NULL; /* its training needs a loss scale */
     for (size_t b = 0; b < (stateful ? 1 : sizeof batches / sizeof batches[0]); b++)
-        for (int train = 0; train < 2 - scaled; train++) {
+        for (int train = 0; train < 2; train++) {
             snug_model_plan_info info;
             snug_error err;
             expect_ok(snug_model_plan(m, &(snug_plan_request){.batch = planned[b], .train = train},

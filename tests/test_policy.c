@@ -4,7 +4,8 @@
 #include "support/blobs.h"
 #include "train/model.h"
 
-#include <stdlib.h>
+#include <math.h>
+#include <snug/train.h>
 #include <string.h>
 
 static void test_names(void **state) {
@@ -95,15 +96,69 @@ static void test_halves_take_less(void **state) {
                  half);
 }
 
-static void test_mixed_float16_wants_a_loss_scale(void **state) {
+/* Gradients of large inputs are infinite at first: those steps change nothing but the scale. */
+static void test_a_step_whose_gradients_are_not_finite_is_passed_over(void **state) {
+    enum { ROWS = 8, STEPS = 12 };
+    static const char *const layers[][2] = {{"Dense", "units=1 kernel_initializer=zeros"}};
+    static const float y[ROWS] = {1, 2, 1, 3, 1, 2, 1, 2};
+    const snug_type input = {SNUG_F32, 1, {1}};
+    const snug_compile compile = {
+        .optimizer = "sgd:learning_rate=1e-5", .loss = "mse", .precision = "mixed_f16"};
+    float x[ROWS];
+    snug_error err;
+    snug_feed *fx, *fy;
+    snug_fit_result r;
+    snug_view kernel;
+    snug_model *m = make_model(*state, layers, 1, &input, &compile);
+    for (int i = 0; i < ROWS; i++)
+        x[i] = 100 * y[i];
+    const snug_type of_x = {SNUG_F32, 2, {ROWS, 1}};
+    expect_ok(snug_feed_from_memory(*state, &of_x, x, NULL, NULL, &fx, &err), &err);
+    expect_ok(snug_feed_from_memory(*state, &of_x, (void *)(uintptr_t)y, NULL, NULL, &fy, &err),
+              &err);
+    const snug_fit_options fit = {.x = fx, .y = fy, .batch = ROWS};
+    expect_ok(snug_fit(m, &fit, &r, &err), &err);
+    assert_true(m->scale.factor == 16384);
+    assert_int_equal(m->iterations, 0);
+    assert_true(r.values[0] > 3 && r.values[0] < 3.2); /* its loss counts */
+    expect_ok(snug_model_weight(m, 0, NULL, &kernel, &err), &err);
+    assert_true(*(const float *)kernel.data == 0);
+    for (int i = 1; i < STEPS; i++)
+        expect_ok(snug_fit(m, &fit, &r, &err), &err);
+    assert_true(m->iterations > 0 && m->iterations < STEPS);
+    assert_true(m->scale.factor == ldexp(SN_FIRST_LOSS_SCALE, (int)m->iterations - STEPS));
+    assert_int_equal(m->scale.good, m->iterations);
+    assert_true(*(const float *)kernel.data > 0 && r.values[0] < 3);
+    m->scale.good = SN_GROWTH_STEPS - 1;
+    const double before = m->scale.factor;
+    expect_ok(snug_fit(m, &fit, &r, &err), &err);
+    assert_true(m->scale.factor == 2 * before && m->scale.good == 0);
+    expect_ok(snug_model_compile(m, &compile, &err), &err);
+    assert_true(m->scale.factor == SN_FIRST_LOSS_SCALE);
+    snug_feed_destroy(fx);
+    snug_feed_destroy(fy);
+    snug_model_destroy(m);
+}
+
+/* Only there; and not beside accumulated gradients. */
+static void test_which_models_have_a_loss_scale(void **state) {
+    static const char *const without[] = {"f32", "f64", "bf16", "f16", "mixed_bf16"};
     snug_error err;
     snug_model_plan_info info;
     snug_model *m = wide(*state, "mixed_f16");
-    expect_ok(snug_model_plan(m, &(snug_plan_request){.batch = 8}, &info, &err), &err);
+    assert_true(sn_model_scales(m));
+    expect_ok(snug_model_compile(
+                  m, &(snug_compile){.optimizer = "sgd:gradient_accumulation_steps=2"}, &err),
+              &err);
     expect_status(snug_model_plan(m, &(snug_plan_request){.batch = 8, .train = 1}, &info, &err),
                   SNUG_E_UNSUPPORTED, &err);
-    assert_non_null(strstr(err.text, "loss scaling"));
+    assert_non_null(strstr(err.text, "gradient_accumulation_steps"));
     snug_model_destroy(m);
+    for (size_t i = 0; i < sizeof without / sizeof *without; i++) {
+        m = wide(*state, without[i]);
+        assert_false(sn_model_scales(m));
+        snug_model_destroy(m);
+    }
 }
 
 /* Weights and moving averages, losses and what is asked for are f32; what layers give is half. */
@@ -173,7 +228,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_names),
         engine_test(test_halves_take_less),
-        engine_test(test_mixed_float16_wants_a_loss_scale),
+        engine_test(test_a_step_whose_gradients_are_not_finite_is_passed_over),
+        engine_test(test_which_models_have_a_loss_scale),
         engine_test(test_types_of_a_step),
         engine_test(test_rows_of_a_table_are_rounded_not_the_table),
         engine_test(test_there_and_back),

@@ -213,6 +213,18 @@ static snug_status trained_values(const step *s, sn_value *wrt, int *n_wrt, snug
     return SNUG_OK;
 }
 
+static snug_status build_gradients(const step *s, const sn_value *wrt, int n_wrt, sn_value *grads,
+                                   snug_error *err) {
+    sn_builder b = sn_builder_on(s->g);
+    if (!s->spec->scaled)
+        return sn_graph_gradients(s->g, s->loss, wrt, n_wrt, grads, err);
+    const sn_value scaled = sn_optimizer_scale_loss(&b, s->loss);
+    SNUG_TRY(sn_builder_done(&b, err));
+    SNUG_TRY(sn_graph_gradients(s->g, scaled, wrt, n_wrt, grads, err));
+    sn_optimizer_unscale(&b, grads, n_wrt);
+    return sn_builder_done(&b, err);
+}
+
 static snug_status build_backward(step *s, snug_error *err) {
     sn_network *const n = s->spec->network;
     snug_engine *const e = n->engine;
@@ -227,7 +239,7 @@ static snug_status build_backward(step *s, snug_error *err) {
             sn_fail(err, SNUG_E_INVALID,
                     "model '%s' has nothing to train: no layer has trainable weights", n->name);
     if (status == SNUG_OK)
-        status = sn_graph_gradients(s->g, s->loss, wrt, n_wrt, grads, err);
+        status = build_gradients(s, wrt, n_wrt, grads, err);
     if (status == SNUG_OK)
         status = sn_network_updates(n, s->g, err);
     if (status == SNUG_OK)

@@ -153,7 +153,7 @@ static void drop_slots(snug_model *m) {
     if (sn_state_count(m->state) > n_weights)
         sn_state_truncate(m->state, n_weights);
     sn_network_drop_slots(m->network);
-    m->iterations = 0;
+    sn_model_start_anew(m);
 }
 
 snug_status snug_model_add(snug_model *m, const char *layer, const char *config, snug_error *err) {

@@ -1,5 +1,6 @@
 """Layers and models under dtype policies: POLICIES says which of them each case is recorded under, beside none in float32 and float64.
-Of mixed_float16 only what does not train: its training has a loss scale."""
+Of mixed_float16 the loss scale is 32768 at first: a step that it is too large for writes nothing but moving averages in Keras, nothing at all
+here, so that such steps are recorded of models without them."""
 import keras
 import numpy as np
 from keras import layers as L
@@ -61,6 +62,9 @@ CASES = [
     ("policy_dense", lambda: [L.Input((12,)), L.Dense(8, activation="relu"), L.Dense(3)], X, Y3, sgd, "mse", ["mae"], 3),
     ("policy_cnn", lambda: [L.Input((7, 6, 3)), L.Conv2D(4, 3, padding="same", activation="relu"), L.BatchNormalization(), L.MaxPooling2D(),
                             L.Conv2D(6, 2), L.ReLU(), L.AveragePooling2D(1), L.Flatten(), L.Dense(4, activation="softmax")], IMAGES, LABELS, sgd, SPARSE, [], 3),
+    ("policy_batchnorm", lambda: [L.Input((12,)), L.Dense(8, activation="relu"), L.BatchNormalization(), L.Dense(3)], X, Y3 / 8, sgd, "mse", [], 3),
+    ("policy_skips", lambda: [L.Input((7, 6, 3)), L.Conv2D(4, 3, activation="relu"), L.Flatten(), L.Dense(4, activation="softmax")], IMAGES, LABELS,
+     lambda: keras.optimizers.SGD(0.0025), SPARSE, ["accuracy"], 7, 16, {"loss_weights": [20.0]}),
     ("policy_depthwise", lambda: [L.Input((7, 6, 3)), L.DepthwiseConv2D(3), L.SeparableConv2D(5, 2), L.GlobalMaxPooling2D(), L.Dense(1)], IMAGES,
      Y1, sgd, "mse", [], 3),
     ("policy_norms", lambda: [L.Input((12,)), L.Dense(8), L.LayerNormalization(), L.Dense(8), L.GroupNormalization(4), L.Dense(8),
@@ -82,5 +86,5 @@ CASES = [
      {"sample_weight": np.abs(Y1[:, 0])}),
 ]
 TRAINED, WHOLE = ["mixed_bfloat16"], ("policy_dense", "policy_cnn", "policy_norms")
-POLICIES = {case[0]: TRAINED + ["mixed_float16"] + (["bfloat16", "float16"] if case[0] in WHOLE else []) for case in CASES}
+POLICIES = {case[0]: TRAINED + (["bfloat16", "float16"] if case[0] in WHOLE else []) + ["mixed_float16"] * (case[0] != "policy_cnn") for case in CASES}
 F32_ONLY = F64_ONLY = [case[0] for case in CASES if case[0] != "policy_openly"]

@@ -95,14 +95,13 @@ def record(name, policy, make, x, y, optimizer, loss, metrics=(), steps=3, batch
     floatx = "float64" if policy == "float64" else "float32"
     keras.backend.set_floatx(floatx)
     keras.config.set_dtype_policy(policy)
-    steps = 0 if policy == "mixed_float16" else steps
     keras.utils.set_random_seed(7)
     rng = np.random.RandomState(1)
     made = make()
     model = keras.Sequential(made) if isinstance(made, list) else made
     make_metric = lambda m: m if m is None or isinstance(m, str) else m()
     model.compile(optimizer=optimizer(), loss=loss() if callable(loss) else loss, metrics=each(metrics, make_metric),
-                  auto_scale_loss=False, jit_compile=more.get("jit_compile", "auto"), loss_weights=more.get("loss_weights"), weighted_metrics=each(more.get("weighted_metrics"), make_metric))
+                  jit_compile=more.get("jit_compile", "auto"), loss_weights=more.get("loss_weights"), weighted_metrics=each(more.get("weighted_metrics"), make_metric))
     jitter(model, rng)
     fx = np.float32 if floatx == "float32" else np.float64
     cast = lambda a: a.astype(fx) if a is not None and a.dtype.kind == "f" else a
