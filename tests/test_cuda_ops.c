@@ -95,10 +95,12 @@ static bool is_recurrent(sn_op op) {
 
 /* Whether halves are stored on the way: what a convolution gives before it is pooled, and the
  * gradient before it goes back through one, where windows overlap: elsewhere it is a copy. The
- * processor stores the states of recurrent rows. */
+ * processor stores the states of recurrent rows, engines of a card what a bias comes to. */
 static bool is_stored(const sn_subject *s) {
     const int64_t *dx = s->desc.attrs.conv_pool_dx.pool, *dw = s->desc.attrs.conv_pool_dw.pool;
-    return s->op == SN_OP_conv2d_pool || (is_recurrent(s->op) && is_half(s->real)) ||
+    const bool biased = s->op == SN_OP_conv2d && s->desc.n_in > 2;
+    return s->op == SN_OP_conv2d_pool || (biased && strcmp(door->name, "emulated") != 0) ||
+           (is_recurrent(s->op) && is_half(s->real)) ||
            (s->op == SN_OP_conv2d_pool_dx && (dx[0] > dx[2] || dx[1] > dx[3])) ||
            (s->op == SN_OP_conv2d_pool_dw && (dw[0] > dw[2] || dw[1] > dw[3]));
 }

@@ -112,9 +112,7 @@ static sn_dnn_conv reversed_conv(const sn_conv *v) {
 }
 
 static bool engine_conv(const sn_conv *v, sn_dnn_kind kind, snug_dtype dtype, sn_dnn_conv *out) {
-    const bool scaled =
-        v->line && dtype != SNUG_F32; /* a filter of halves would be rounded twice */
-    if (v->groups != 1 || is_empty(v) || missing(v, 0) < 0 || missing(v, 1) < 0 || scaled)
+    if (v->groups != 1 || is_empty(v) || missing(v, 0) < 0 || missing(v, 1) < 0)
         return false;
     if (is_reversed(v, kind)) {
         *out = reversed_conv(v);
@@ -351,8 +349,8 @@ static const void *turn_filter(const sn_cuda_call *c, const sn_conv *v, const sn
         return o->bias ? o->bias : zeros;
     }
     void *const behind = (char *)scratch + half_filter_bytes(&t);
-    sn_filter_turn_to(c, &t, line_of(o->w, o->types.w), line_of(o->bias, o->types.bias),
-                      line_of(scratch, dtype), behind);
+    sn_filter_turn_to(c, &t, line_of(o->w, o->types.w), line_of(o->scale, o->types.bias),
+                      line_of(o->bias, o->types.bias), line_of(scratch, dtype), behind);
     return behind;
 }
 

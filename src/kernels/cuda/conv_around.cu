@@ -36,8 +36,7 @@ template <class L> struct behind_filter { L bias, to; /* bias.data NULL: zeros *
 
 template <class L>
 static __global__ void __launch_bounds__(TILE *TILE_ROWS)
-    turn(const __grid_constant__ turning n, L w, const float *scale, L out,
-         behind_filter<L> behind) {
+    turn(const __grid_constant__ turning n, L w, L scale, L out, behind_filter<L> behind) {
     __shared__ float tile[TILE][TILE + 1];
     const int64_t O = n.t.O, tiles = ((n.rows + TILE - 1) / TILE) * n.across.d;
     const int x = (int)threadIdx.x % TILE, y = (int)threadIdx.x / TILE;
@@ -46,7 +45,7 @@ static __global__ void __launch_bounds__(TILE *TILE_ROWS)
     for (int64_t at = blockIdx.x; at < tiles; at += gridDim.x) {
         const int64_t down = sn_div(at, n.across), e0 = down * TILE;
         const int64_t o0 = (at - down * n.across.d) * TILE;
-        const float factor = scale && o0 + x < O ? scale[o0 + x] : 1.0f;
+        const float factor = scale.data && o0 + x < O ? scale[o0 + x] : 1.0f;
 #pragma unroll
         for (int r = 0; r < TILE; r += TILE_ROWS) {
             const int64_t from = row_in_filter(n, e0 + y + r);
@@ -95,7 +94,7 @@ static unsigned tiles_of(const sn_turned *t) {
 typedef sn_plain_line<float> floats;
 
 template <class L>
-static void turn_by(const sn_cuda_call *c, const sn_turned *t, L w, const float *scale, L out,
+static void turn_by(const sn_cuda_call *c, const sn_turned *t, L w, L scale, L out,
                     const behind_filter<L> &behind) {
     if (t->high * t->wide * t->C * t->O > 0)
         SN_LAUNCH((turn<L>), tiles_of(t), TILE * TILE_ROWS, 0, c->stream, turning_of(t), w, scale,
@@ -112,12 +111,13 @@ static void turn_back_by(const sn_cuda_call *c, const sn_turned *t, L from, bool
 void sn_filter_turn(const sn_cuda_call *c, const sn_turned *t, const float *w, const float *scale,
                     float *out) {
     float *const zeros = out + t->high * t->wide * t->C * t->O;
-    turn_by(c, t, floats{(float *)w}, scale, floats{out}, behind_filter<floats>{{NULL}, {zeros}});
+    turn_by(c, t, floats{(float *)w}, floats{(float *)scale}, floats{out},
+            behind_filter<floats>{{NULL}, {zeros}});
 }
 
 void sn_filter_turn_to(const sn_cuda_call *c, const sn_turned *t, sn_mixed_line w,
-                       sn_mixed_line bias, sn_mixed_line out, void *behind) {
-    turn_by(c, t, w, NULL, out, behind_filter<sn_mixed_line>{bias, {behind, out.dtype}});
+                       sn_mixed_line scale, sn_mixed_line bias, sn_mixed_line out, void *behind) {
+    turn_by(c, t, w, scale, out, behind_filter<sn_mixed_line>{bias, {behind, out.dtype}});
 }
 
 void sn_filter_return(const sn_cuda_call *c, const sn_turned *t, const float *from, bool add,

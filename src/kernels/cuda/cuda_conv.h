@@ -141,10 +141,10 @@ void sn_filter_turn(const sn_cuda_call *c, const sn_turned *t, const float *w, c
 void sn_filter_reverse(const sn_cuda_call *c, const sn_turned *t, const float *w, float *out);
 void sn_filter_return(const sn_cuda_call *c, const sn_turned *t, const float *from, bool add,
                       float *w);
-/* The same for filters that the engine has as halves. What stands for the zeros lies at `behind`:
- * the bias, unless its data are NULL. */
+/* The same for filters that the engine has as halves; data that are NULL are not there. What stands
+ * for the zeros lies at `behind`: the bias, where there is one. */
 void sn_filter_turn_to(const sn_cuda_call *c, const sn_turned *t, sn_mixed_line w,
-                       sn_mixed_line bias, sn_mixed_line out, void *behind);
+                       sn_mixed_line scale, sn_mixed_line bias, sn_mixed_line out, void *behind);
 void sn_filter_reverse_to(const sn_cuda_call *c, const sn_turned *t, sn_mixed_line w,
                           sn_mixed_line out, void *behind);
 void sn_filter_return_from(const sn_cuda_call *c, const sn_turned *t, sn_mixed_line from, bool add,
