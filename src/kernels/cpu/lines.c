@@ -69,9 +69,9 @@ static void narrow_of_i64(snug_dtype to, const int64_t *in, int64_t n, void *out
         sn_narrow_put(to, out, i, (uint64_t)in[i]);
 }
 
-/* Whether an operand runs on lines. */
-static bool is_lined(snug_dtype d) {
-    return sn_dtype_line(d) != d;
+/* Whether an operand runs on lines of this dtype; beside halves f32 does where those are f64. */
+static bool is_lined(snug_dtype d, snug_dtype line) {
+    return sn_dtype_line(d) != d || (d == SNUG_F32 && line == SNUG_F64);
 }
 
 /* Between a dtype that has lines and the line's; no such pair is refused. */
@@ -110,7 +110,7 @@ typedef struct {
 /* The view of elements from `at` on, or of a line where they are halves. */
 static snug_view part_of(lined_call *l, const snug_view *v, int64_t at, snug_dtype line) {
     snug_view part = *v;
-    if (is_lined(v->type.dtype)) {
+    if (is_lined(v->type.dtype, line)) {
         part.type.dtype = line;
         part.data = l->line[l->n_lines++];
     } else {
@@ -139,7 +139,7 @@ static void begin_lines(lined_call *l, const sn_call *c, const int64_t *at_out,
 static void end_lines(const lined_call *l, const sn_call *c, const int64_t *at_out, int64_t n,
                       snug_dtype line) {
     for (int k = 0; k < c->n_out; k++)
-        if (is_lined(c->out[k].type.dtype))
+        if (is_lined(c->out[k].type.dtype, line))
             narrow(line, l->out[k].data, n, c->out[k].type.dtype,
                    (void *)(uintptr_t)element_at(&c->out[k], at_out[k]));
 }
@@ -163,7 +163,7 @@ static void span_piece(const span_loop *s, int64_t first, int64_t n) {
         at[i] = first;
     begin_lines(&l, s->c, at, at, s->line);
     for (int i = 0; i < s->c->n_in; i++)
-        if (is_lined(s->c->in[i].type.dtype))
+        if (is_lined(s->c->in[i].type.dtype, s->line))
             widen(s->c->in[i].type.dtype, element_at(&s->c->in[i], first), n, s->line,
                   l.in[i].data);
     s->span(&l.call, 0, n);
@@ -210,7 +210,7 @@ static void row_piece(const walk_call *k, const sn_walk *w, const int64_t *at, i
     for (int i = 0; i < w->n; i++)
         row.stride[i][0] = sn_walk_step(w, i);
     for (int i = 0; i < c->n_in; i++)
-        if (is_lined(c->in[i].type.dtype)) {
+        if (is_lined(c->in[i].type.dtype, k->line)) {
             gather(&c->in[i], at[i + 1], sn_walk_step(w, i + 1), n, k->line, l.in[i].data);
             row.stride[i + 1][0] = sn_walk_step(w, i + 1) != 0;
         }

@@ -73,7 +73,7 @@ void sn_halves_to_f32(snug_dtype from, const void *in, int64_t n, float *out);
 void sn_halves_of_f32(snug_dtype to, const float *in, int64_t n, void *out);
 
 /* line: SNUG_F32 or SNUG_F64, what the span or row takes where an operand is a half; SNUG_I64 for a
- * narrow one; others stay as they are. */
+ * narrow one. f32 beside halves is widened where lines are f64; others stay as they are. */
 void sn_line_spans(const sn_call *c, int64_t n, sn_span span, snug_dtype line);
 void sn_line_walk(const sn_walk *w, const sn_call *c, sn_row row, snug_dtype line);
 /* As sn_walk_elements, for references. */
