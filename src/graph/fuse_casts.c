@@ -1,6 +1,6 @@
 /* fuse_casts.c: casts between f32 and halves that rows beside them make themselves.
  *
- *     wide       cast(matmul, sum, conv2d_dw, ... of halves) to f32 -> the row with wide=1: what it
+ *     wide       cast(matmul, sum, conv2d_dw, ... of bf16) to f32 -> the row with wide=1: what it
  *                summed up in f32 anyway is not rounded
  *     operands   matmul(x, cast(w)) -> matmul(x, w): kernels round an f32 operand while they read
  *                it, so that no half copy of the weights lies in memory; biases and what belongs to
@@ -31,9 +31,10 @@ static int64_t *wide_of(sn_record *r) {
     return word >= 0 && r->node.attrs.word[word] == 0 && !acts ? &r->node.attrs.word[word] : NULL;
 }
 
-/* The cast to f32 that alone reads v. */
+/* The cast to f32 that alone reads v. A gradient that f16 cannot hold must show (a loss scale waits
+ * for it), so those are rounded. */
 static sn_record *only_cast_of(sn_fuser *f, sn_value v) {
-    if (!sn_fuse_read_once(f, v))
+    if (!sn_fuse_read_once(f, v) || sn_graph_type(f->g, v)->dtype != SNUG_BF16)
         return NULL;
     sn_record *r = &f->records[f->places[f->readers[v.i].first]];
     return cast_between(f, r, true) && r->in[0].i == v.i ? r : NULL;
