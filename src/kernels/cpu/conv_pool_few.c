@@ -423,7 +423,7 @@ typedef struct {
 } flows;
 
 /* Returns the sum of what flows, which is the bias's. */
-INLINE __m512 find_flows(const gradients *g, flows *to, const int C) {
+INLINE __m512 find_flows(const gradients *g, flows *to, const int C, const bool halves) {
     const __m512i down = _mm512_set1_epi32(HALF);
     const float *dy = g->dy;
     const uint8_t *code = g->code;
@@ -433,18 +433,18 @@ INLINE __m512 find_flows(const gradients *g, flows *to, const int C) {
                         lower = plane_at(code + g->plane, g->second),
                         alive = plane_at(code + 2 * g->plane, g->second);
         const __m512 d =
-            g->halves
+            halves
                 ? _mm512_maskz_mov_ps(
                       alive, (__m512)sn_half_part(g->halves, g->at + j * g->dy_step, g->lanes_read))
                 : _mm512_maskz_loadu_ps(alive, dy);
         const __m512i at = _mm512_maskz_set1_epi32(right, C);
         /* the next strip's, of which the same lines come first */
-        if (!g->halves)
+        if (!halves)
             __builtin_prefetch(dy + g->n * g->dy_step);
         total = _mm512_add_ps(total, d);
         _mm512_store_ps(to->d[j], d);
         _mm512_store_si512(to->at[j], _mm512_mask_add_epi32(at, lower, at, down));
-        dy += g->halves ? 0 : g->dy_step;
+        dy += halves ? 0 : g->dy_step;
         code += g->code_step;
     }
     return total;
@@ -510,7 +510,8 @@ INLINE void dw_strip(const few_dw_pass *l, strip s, float *sums, const int C) {
             .n = s.n,
             .second = n > 8,
         };
-        add_to(sums + 9 * C * step + first, find_flows(&g, &f, C));
+        add_to(sums + 9 * C * step + first,
+               g.halves ? find_flows(&g, &f, C, true) : find_flows(&g, &f, C, false));
         /* Up to three channels' sums all fit the registers. */
         add_tap_sums(&f, s.n, pairs, 0, C < 4 ? 9 : 5, sums + first, step, C);
         if (C == 4)

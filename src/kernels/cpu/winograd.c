@@ -97,6 +97,14 @@ static void cut(pass *s, int n_threads) {
     s->n_takers = sn_min_i64(threads, s->n_high * s->n_wide);
 }
 
+/* --- tiles of halves -------------------------------------------------------------------------- */
+void SN_CPU(tile_widen)(const sn_tile_source *s, int64_t image, const sn_region *r, int64_t channel,
+                        int64_t n, float *copy) {
+    const int64_t at = image * s->w[0].size * s->w[1].size * s->channels + channel;
+    const sn_stored_image from = {s->from, at, s->w[1].size, s->channels, false};
+    sn_copy_stored(s->w, r, from, n, copy, s->extent, n);
+}
+
 /* --- one block ------------------------------------------------------------------------------- */
 /* Tiles [tile, tile + tiles), columns [column, column + columns), and in turn each piece of the
  * channels. */
@@ -180,8 +188,10 @@ static int64_t target_at(const pass *s, const block *b, sn_place at) {
     return ((at.image * s->size[0] + at.row) * s->size[1] + at.col) * s->columns + b->column;
 }
 
-/* Halves: what is done to the pixels of a tile before it is stored, or pooled. */
-static void finish_halves(const pass *s, const block *b, sn_place at, const sn_tile_pixels *y) {
+/* Halves: what is done to the pixels of a tile before it is stored, or pooled. Out of line, so that
+ * tiles of f32 do not pay for it. */
+static __attribute__((noinline)) void finish_halves(const pass *s, const block *b, sn_place at,
+                                                    const sn_tile_pixels *y) {
     sn_finish_lines lines;
     sn_finish_open(&s->finish, b->column, b->columns, &lines);
     for (int64_t i = 0; i < y->high; i++)

@@ -65,6 +65,10 @@ static inline void sn_tile_spread(const sn_tile_source *s, int64_t image, const 
     SN_CPU(conv_pool_spread)(s->pool, &area, s->data);
 }
 
+/* The same of halves, as f32. */
+void SN_CPU(tile_widen)(const sn_tile_source *s, int64_t image, const sn_region *r, int64_t channel,
+                        int64_t n, float *copy);
+
 /* n channels of a tile; where it reaches outside, a copy with the padding's zeros. A copy, too,
  * of halves, and where pixels lie so far apart that they fall into the same few lines of the
  * caches. */
@@ -81,8 +85,7 @@ static inline sn_tile_view sn_tile_view_of(const sn_tile_source *s, sn_place at,
     if (s->pool)
         sn_tile_spread(s, at.image, &r, channel, n, copy);
     else if (s->from)
-        sn_copy_stored(s->w, &r, (sn_stored_image){s->from, first, width, C, false}, n, copy,
-                       s->extent, n);
+        SN_CPU(tile_widen)(s, at.image, &r, channel, n, copy);
     else
         sn_copy_region(s->w, &r, (sn_image){s->data + first, width, C}, n, copy, s->extent);
     return (sn_tile_view){copy, s->extent * n, n};
