@@ -43,53 +43,56 @@ static inline float sn_half_at(snug_dtype kind, const void *p, int64_t i) {
 
 /* sn_halves_N(kind, p, i, to): N of them from element i on, in to[0..N). */
 #define SN_HALVES(n)                                                                               \
-    typedef uint16_t sn_halves_bits_##n                                                            \
-        __attribute__((vector_size(2 * n), aligned(2), may_alias));                                \
-    typedef uint32_t sn_halves_wide_##n __attribute__((vector_size(4 * n)));                       \
     static inline __attribute__((always_inline)) void sn_halves_##n(                               \
         const snug_dtype kind, const void *p, int64_t i, void *to) {                               \
-        if (kind == SNUG_BF16) {                                                                   \
-            const sn_halves_wide_##n bits =                                                        \
-                __builtin_convertvector(*(const sn_halves_bits_##n *)((const uint16_t *)p + i),    \
-                                        sn_halves_wide_##n)                                        \
-                << 16;                                                                             \
-            memcpy(to, &bits, sizeof bits);                                                        \
-        } else {                                                                                   \
-            sn_f16_wide_##n((const sn_f16 *)p + i, to);                                            \
-        }                                                                                          \
+        if (kind == SNUG_BF16)                                                                     \
+            sn_bf16_wide_##n((const uint16_t *)p + i, to);                                         \
+        else                                                                                       \
+            sn_f16_wide_##n((const uint16_t *)p + i, to);                                          \
+    }
+/* One vector of them: what is loaded, widened, and shifted to the upper half. */
+#define SN_WIDE(n, V, load, wide, shifted)                                                         \
+    static inline void sn_f16_wide_##n(const uint16_t *p, void *to) {                              \
+        const V v = wide(load);                                                                    \
+        memcpy(to, &v, sizeof v);                                                                  \
+    }                                                                                              \
+    static inline void sn_bf16_wide_##n(const uint16_t *p, void *to) {                             \
+        const V##i v = shifted;                                                                    \
+        memcpy(to, &v, sizeof v);                                                                  \
     }
 
-#if !defined(__AVX512F__)
-static inline void sn_f16_wide_each(const sn_f16 *p, int n, float *to) {
-    for (int i = 0; i < n; i++)
-        to[i] = (float)p[i];
-}
-#endif
-
 #if defined(__AVX512F__)
-static inline void sn_f16_wide_16(const sn_f16 *p, void *to) {
-    const __m512 v = _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)p));
-    memcpy(to, &v, sizeof v);
-}
-static inline void sn_f16_wide_8(const sn_f16 *p, void *to) {
-    const __m256 v = _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)p));
-    memcpy(to, &v, sizeof v);
-}
+#define SN_LOADED_16 _mm256_loadu_si256((const __m256i *)p)
+#define SN_LOADED_8  _mm_loadu_si128((const __m128i *)p)
+SN_WIDE(16, __m512, SN_LOADED_16, _mm512_cvtph_ps,
+        _mm512_slli_epi32(_mm512_cvtepu16_epi32(SN_LOADED_16), 16))
+SN_WIDE(8, __m256, SN_LOADED_8, _mm256_cvtph_ps,
+        _mm256_slli_epi32(_mm256_cvtepu16_epi32(SN_LOADED_8), 16))
 SN_HALVES(8)
 #elif defined(__F16C__)
-static inline void sn_f16_wide_16(const sn_f16 *p, void *to) {
-    const __m256 v[2] = {_mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)p)),
-                         _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(p + 8)))};
-    memcpy(to, v, sizeof v);
+#define SN_LOADED_8 _mm_loadu_si128((const __m128i *)p)
+#define SN_LOADED_4 _mm_loadl_epi64((const __m128i *)p)
+SN_WIDE(8, __m256, SN_LOADED_8, _mm256_cvtph_ps,
+        _mm256_slli_epi32(_mm256_cvtepu16_epi32(SN_LOADED_8), 16))
+SN_WIDE(4, __m128, SN_LOADED_4, _mm_cvtph_ps, _mm_slli_epi32(_mm_cvtepu16_epi32(SN_LOADED_4), 16))
+static inline void sn_f16_wide_16(const uint16_t *p, float *to) {
+    sn_f16_wide_8(p, to);
+    sn_f16_wide_8(p + 8, to + 8);
 }
-static inline void sn_f16_wide_4(const sn_f16 *p, void *to) {
-    const __m128 v = _mm_cvtph_ps(_mm_loadl_epi64((const __m128i *)p));
-    memcpy(to, &v, sizeof v);
+static inline void sn_bf16_wide_16(const uint16_t *p, float *to) {
+    sn_bf16_wide_8(p, to);
+    sn_bf16_wide_8(p + 8, to + 8);
 }
 SN_HALVES(4)
 #else
-#define sn_f16_wide_16(p, to) sn_f16_wide_each(p, 16, to)
-#define sn_f16_wide_2(p, to)  sn_f16_wide_each(p, 2, to)
+static inline void sn_halves_each(snug_dtype kind, const uint16_t *p, int n, float *to) {
+    for (int i = 0; i < n; i++)
+        to[i] = sn_half_at(kind, p, i);
+}
+#define sn_f16_wide_16(p, to)  sn_halves_each(SNUG_F16, p, 16, to)
+#define sn_bf16_wide_16(p, to) sn_halves_each(SNUG_BF16, p, 16, to)
+#define sn_f16_wide_2(p, to)   sn_halves_each(SNUG_F16, p, 2, to)
+#define sn_bf16_wide_2(p, to)  sn_halves_each(SNUG_BF16, p, 2, to)
 SN_HALVES(2)
 #endif
 SN_HALVES(16)

@@ -5,28 +5,18 @@
 
 /* --- between halves and f32 ------------------------------------------------------------------- */
 
-static void from_bf16(const sn_bf16 *in, int64_t n, float *out) {
-    for (int64_t i = 0; i < n; i++)
-        out[i] = sn_bf16_wide(in[i]);
-}
-
 static void to_bf16(const float *in, int64_t n, sn_bf16 *out) {
     for (int64_t i = 0; i < n; i++)
         out[i] = sn_bf16_of(in[i]);
 }
 
-static void from_f16(const sn_f16 *in, int64_t n, float *out) {
+static inline __attribute__((always_inline)) void from_half(const snug_dtype kind, const void *in,
+                                                            int64_t n, float *out) {
     int64_t i = 0;
-#ifdef __AVX512F__
     for (; i + 16 <= n; i += 16)
-        _mm512_storeu_ps(out + i, _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)(in + i))));
-#endif
-#ifdef __F16C__
-    for (; i + 8 <= n; i += 8)
-        _mm256_storeu_ps(out + i, _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(in + i))));
-#endif
+        sn_halves_16(kind, in, i, out + i);
     for (; i < n; i++)
-        out[i] = (float)in[i];
+        out[i] = sn_half_at(kind, in, i);
 }
 
 static void to_f16(const float *in, int64_t n, sn_f16 *out) {
@@ -47,9 +37,9 @@ static void to_f16(const float *in, int64_t n, sn_f16 *out) {
 
 void sn_halves_to_f32(snug_dtype from, const void *in, int64_t n, float *out) {
     if (from == SNUG_BF16)
-        from_bf16(in, n, out);
+        from_half(SNUG_BF16, in, n, out);
     else
-        from_f16(in, n, out);
+        from_half(SNUG_F16, in, n, out);
 }
 
 void sn_halves_of_f32(snug_dtype to, const float *in, int64_t n, void *out) {

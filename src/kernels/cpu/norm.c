@@ -11,7 +11,8 @@
  *   layernorm_dx(dy, x, gamma, mean, rstd) -> dx
  *   layernorm_sums(dy, x, mean, rstd) -> (sum dy, sum dy * xhat) per channel
  *
- * Operands are read by their own types: statistics, parameters and sums may be f32 beside halves. */
+ * Operands are read by their own types: statistics, parameters and sums may be f32 beside
+ * halves. */
 #include "kernels/cpu/norm.h"
 
 #include "kernels/cpu/real_elements.h"

@@ -1,7 +1,8 @@
 /* row_lines.c: rows of half floats as lines of f32 (row_lines.h).
  *
  * The workspace: what is the kernel's own, the vectors, then the parts' scratch with the lines of
- * each operand of halves that has some for each row. */
+ * each operand of halves that has some for each row. Where the row may run in place, the result has
+ * the line of input 0. */
 #include "kernels/cpu/row_lines.h"
 
 #include "kernels/cpu/real_elements.h"
@@ -14,19 +15,29 @@ static int64_t floats_of(char role, int64_t n, int64_t width) {
 }
 
 typedef struct {
+    sn_op op;
     const snug_type *in[SN_MAX_IN], *out[SN_MAX_OUT];
     int n_in, n_out;
 } operands;
 
+static bool shares_line(sn_op op, const sn_row_roles *roles, snug_dtype in, snug_dtype out) {
+    const sn_inplace allowed = sn_ops[op].inplace;
+    return (allowed == SN_INPLACE_FIRST || allowed == SN_INPLACE_EITHER) && roles->in[0] == 'r' &&
+           roles->out[0] == 'r' && sn_dtype_is_half(in) && sn_dtype_is_half(out);
+}
+
 /* Floats of all operands of halves that have this role; cache lines, but for the last. */
 static int64_t lines_of(const operands *o, const sn_row_roles *roles, bool vectors, int64_t n,
                         int64_t width) {
+    const bool shared = shares_line(o->op, roles, o->in[0]->dtype, o->out[0]->dtype);
     int64_t floats = 0;
     for (int i = 0; i < o->n_in + o->n_out; i++) {
         const bool is_in = i < o->n_in;
         const char role = is_in ? roles->in[i] : roles->out[i - o->n_in];
         const snug_type *t = is_in ? o->in[i] : o->out[i - o->n_in];
         const int64_t own = role == 'v' ? width : floats_of(role, n, width);
+        if (shared && i == o->n_in)
+            continue;
         if (sn_dtype_is_half(t->dtype) && (role == 'v') == vectors && own > 0)
             floats = sn_line_floats(floats) + own;
     }
@@ -44,7 +55,7 @@ static sn_row_lines lay_out(const operands *o, const sn_row_roles *roles, int n_
 }
 
 size_t sn_row_lines_bytes(const sn_opdesc *d, const sn_row_roles *roles, int n_threads) {
-    operands o = {.n_in = d->n_in, .n_out = d->n_out};
+    operands o = {.op = d->op, .n_in = d->n_in, .n_out = d->n_out};
     for (int i = 0; i < d->n_in; i++)
         o.in[i] = &d->in[i];
     for (int k = 0; k < d->n_out; k++)
@@ -70,7 +81,7 @@ static void widen_vectors(sn_row_lines *l) {
 }
 
 void sn_row_lines_begin(sn_row_lines *l, const sn_call *c, const sn_row_roles *roles) {
-    operands o = {.n_in = c->n_in, .n_out = c->n_out};
+    operands o = {.op = c->op, .n_in = c->n_in, .n_out = c->n_out};
     for (int i = 0; i < c->n_in; i++)
         o.in[i] = &c->in[i].type;
     for (int k = 0; k < c->n_out; k++)
@@ -119,6 +130,8 @@ static const void *half_at(const snug_view *v, int64_t at) {
 static void run_chunk(const lines_loop *k, int64_t first, int64_t n, float *scratch) {
     const sn_row_lines *l = k->l;
     rows_call r = {.call = l->call, .free = scratch};
+    const bool shared =
+        shares_line(l->call.op, l->roles, l->in[0].type.dtype, l->out[0].type.dtype);
     for (int i = 0; i < l->call.n_in; i++) {
         const snug_view *v = &l->in[i];
         const char role = l->roles->in[i];
@@ -130,7 +143,12 @@ static void run_chunk(const lines_loop *k, int64_t first, int64_t n, float *scra
     }
     for (int i = 0; i < l->call.n_out; i++) {
         r.out[i] = l->out[i];
-        begin_operand(&r, l, l->roles->out[i], &r.out[i], first);
+        if (i == 0 && shared) {
+            r.out[i].type.dtype = SNUG_F32;
+            r.out[i].data = r.in[0].data;
+        } else {
+            begin_operand(&r, l, l->roles->out[i], &r.out[i], first);
+        }
     }
     r.call.in = r.in;
     r.call.out = r.out;
