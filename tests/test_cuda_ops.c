@@ -4,8 +4,10 @@
  * they give the bits they give one by one, wherever their operands lie. Kernels run in the
  * emulator, or with SNUG_TEST_PLUGIN=path on the GPU of that plug-in. */
 #include "base/rng.h"
+#include "op/impl.h"
 #include "support/call.h"
 #include "support/cuda_door.h"
+#include "support/cuda_driver.h"
 #include "support/kernel_call.h"
 #include "support/support.h"
 
@@ -93,20 +95,29 @@ static bool is_recurrent(sn_op op) {
     return op >= SN_OP_lstm && op <= SN_OP_simple_rnn_grad;
 }
 
+/* Whether a library's result may be rounded before it is finished: by a bias, by an activation, or
+ * as f32. */
+static bool is_finished(const sn_subject *s) {
+    const bool posed = sn_emulated_world()->has_libraries;
+    const int64_t act = s->op == SN_OP_matmul ? s->desc.attrs.matmul.act : SN_ACT_none;
+    return (posed || strcmp(door->name, "emulated") != 0) &&
+           ((s->op == SN_OP_conv2d && s->desc.n_in > 2) || s->op == SN_OP_conv2d_dw ||
+            s->op == SN_OP_conv2d_pool_dw || (act != SN_ACT_none && act != SN_ACT_relu));
+}
+
 /* Whether halves are stored on the way: what a convolution gives before it is pooled, and the
  * gradient before it goes back through one, where windows overlap: elsewhere it is a copy. The
- * processor stores the states of recurrent rows, engines of a card what a bias comes to. */
+ * processor stores the states of recurrent rows. */
 static bool is_stored(const sn_subject *s) {
     const int64_t *dx = s->desc.attrs.conv_pool_dx.pool, *dw = s->desc.attrs.conv_pool_dw.pool;
-    const bool biased = s->op == SN_OP_conv2d && s->desc.n_in > 2;
-    return s->op == SN_OP_conv2d_pool || (biased && strcmp(door->name, "emulated") != 0) ||
+    return s->op == SN_OP_conv2d_pool || is_finished(s) ||
            (is_recurrent(s->op) && is_half(s->real)) ||
            (s->op == SN_OP_conv2d_pool_dx && (dx[0] > dx[2] || dx[1] > dx[3])) ||
            (s->op == SN_OP_conv2d_pool_dw && (dw[0] > dw[2] || dw[1] > dw[3]));
 }
 
-/* What is stored is rounded once more, states in every step, and the winners of pooling may be others where they are
- * near. */
+/* What is stored is rounded once more, states in every step, and the winners of pooling may be
+ * others where they are near. */
 static void expect_near(sn_subject *s, const char *what, snug_dtype dtype, const snug_view *got,
                         const snug_view *wanted, sn_tolerance t) {
     const bool stored = is_half(dtype) && is_stored(s);
@@ -542,6 +553,33 @@ static void test_halves_are_computed_as_f32(void **state) {
                      wanted[k].operand);
 }
 
+/* What own kernels do around the libraries: these are posed for, or a card has them. */
+static int library_cases[SN_N_OPS][SNUG_N_DTYPES];
+
+static void check_around_libraries(sn_subject *s) {
+    sn_variant v = {0};
+    const bool product = s->op == SN_OP_matmul ||
+                         (s->op >= SN_OP_conv2d && s->op <= SN_OP_conv2d_dw) ||
+                         (s->op >= SN_OP_conv2d_pool && s->op <= SN_OP_conv2d_pool_dw);
+    if (!product || door->describe(&s->desc, &v, NULL) != SNUG_OK || !sn_impl_is_library(v.impl))
+        return;
+    library_cases[s->op][s->real]++;
+    check_reference(s);
+    check_halves(s);
+}
+
+static void test_libraries_are_given_what_they_want(void **state) {
+    (void)state;
+    static const sn_op ops[] = {SN_OP_conv2d, SN_OP_conv2d_dx, SN_OP_conv2d_dw, SN_OP_conv2d_pool};
+    memset(library_cases, 0, sizeof library_cases);
+    sn_emulated_world()->has_libraries = true;
+    sn_sweep_rows("libraries", check_around_libraries);
+    sn_emulated_world()->has_libraries = false;
+    for (size_t k = 0; k < sizeof ops / sizeof ops[0]; k++)
+        if (library_cases[ops[k]][SNUG_F32] == 0 || library_cases[ops[k]][SNUG_BF16] == 0)
+            fail_msg("no library ran a case of %s", sn_ops[ops[k]].name);
+}
+
 /* --- calls that run together ------------------------------------------------------------------ */
 enum { ZONE = 4 << 20, MOST_CALLS = 40, N_PARAMS = 16, PLACES = 6 };
 
@@ -915,6 +953,7 @@ int main(void) {
     }
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_kernels_agree_with_the_processor),
+        cmocka_unit_test(test_libraries_are_given_what_they_want),
         cmocka_unit_test(test_in_place_gives_the_same_bits),
         cmocka_unit_test(test_accumulating_adds_to_what_is_there),
         cmocka_unit_test(test_slices_draw_what_the_whole_draws),

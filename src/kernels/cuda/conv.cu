@@ -7,7 +7,7 @@
  *   depthwise              one filter per channel (conv_depthwise.cu)
  *   plain                  the rest, and everything where cuDNN is missing (conv_own.cu)
  *
- * Libraries take f32 and halves; turned x, patches and depthwise f32; plain all floats.
+ * Libraries and depthwise take f32 and halves; turned x and patches f32; plain all floats.
  *
  * Engines want the same padding on both sides. Where it differs the filter gets rows or columns of
  * zeros on the other side, since it is copied anyway; a line's scale is multiplied into it, too.

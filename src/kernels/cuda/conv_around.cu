@@ -243,21 +243,51 @@ void sn_conv_finish(const sn_cuda_call *c, float *y, int64_t pixels, int64_t cha
         sn_each(c, pixels * channels, one);
 }
 
-struct finish_half {
-    sn_mixed_line y, bias;
-    sn_divisor channels;
+/* N neighbouring channels, 1 or 4, of halves. */
+template <class M, int N> struct finish_half {
+    struct __align__(N * sizeof(M)) pack {
+        M v[N];
+    };
+    pack *y;
+    sn_mixed_line bias;
+    sn_divisor packs; /* of the channels */
     int act;
 
     __device__ void operator()(int64_t i) const {
-        const int64_t o = i - sn_div(i, channels) * channels.d;
-        y.put(i, sn_act_of(act, bias.data ? y[i] + bias[o] : y[i]));
+        const int64_t o = N * (i - sn_div(i, packs) * packs.d);
+        pack v = y[i];
+#pragma unroll
+        for (int k = 0; k < N; k++)
+            v.v[k] = (M)sn_act_of(act, bias.data ? v.v[k] + bias[o + k] : (float)v.v[k]);
+        y[i] = v;
     }
 };
 
+template <class M, int N>
+static void finish_by(const sn_cuda_call *c, const sn_mixed_line *y, int64_t pixels,
+                      int64_t channels, sn_mixed_line bias, int act) {
+    typedef finish_half<M, N> finish;
+    sn_each(c, pixels * channels / N,
+            finish{(typename finish::pack *)y->data, bias, sn_divisor_of(channels / N), act});
+}
+
+template <class M>
+static void finish_as(const sn_cuda_call *c, const sn_mixed_line *y, int64_t pixels,
+                      int64_t channels, sn_mixed_line bias, int act) {
+    if (channels % 4 == 0 && sn_aligned(y->data))
+        finish_by<M, 4>(c, y, pixels, channels, bias, act);
+    else
+        finish_by<M, 1>(c, y, pixels, channels, bias, act);
+}
+
 void sn_conv_finish_of(const sn_cuda_call *c, sn_mixed_line y, int64_t pixels, int64_t channels,
                        sn_mixed_line bias, int act) {
-    if (bias.data || act != SN_ACT_none)
-        sn_each(c, pixels * channels, finish_half{y, bias, sn_divisor_of(channels), act});
+    if (!bias.data && act == SN_ACT_none)
+        return;
+    if (y.dtype == SNUG_F16)
+        finish_as<sn_half>(c, &y, pixels, channels, bias, act);
+    else
+        finish_as<sn_brain>(c, &y, pixels, channels, bias, act);
 }
 
 /* --- column sums ----------------------------------------------------------------------------- */
@@ -297,21 +327,41 @@ void sn_column_sums(const sn_cuda_call *c, const float *x, int64_t rows, int64_t
         sn_reduce_columns(c, f, &p, scratch);
 }
 
-struct column_sum_of {
+template <class M> struct column_sum_of {
     typedef double value;
     enum { N = 1 };
-    sn_mixed_line x, out;
+    const M *x;
+    sn_mixed_line out;
     bool accumulate;
     static __device__ double start() { return 0; }
     static __device__ double combine(double a, double b) { return a + b; }
     __device__ void add(int64_t at, int64_t, int64_t, double *v) const { v[0] += (double)x[at]; }
+    __device__ void add_pack(int64_t at, int64_t, int64_t, double v[][1]) const {
+        const sn_four<M> e = *(const sn_four<M> *)(x + at);
+#pragma unroll
+        for (int k = 0; k < SN_PACK; k++)
+            v[k][0] += (double)e.v[k];
+    }
     __device__ void put(int64_t o, const double *v) const {
         out.put(o, accumulate ? out[o] + (float)v[0] : (float)v[0]);
     }
 };
 
+template <class M>
+static void sum_columns(const sn_cuda_call *c, const sn_mixed_line *x, const sn_columns *p,
+                        bool add, sn_mixed_line out, void *scratch) {
+    const column_sum_of<M> f = {(const M *)x->data, out, add};
+    if (p->inner % SN_PACK == 0 && sn_aligned(f.x))
+        sn_reduce_packs(c, f, p, scratch);
+    else
+        sn_reduce_columns(c, f, p, scratch);
+}
+
 void sn_column_sums_of(const sn_cuda_call *c, sn_mixed_line x, int64_t rows, int64_t columns,
                        bool add, sn_mixed_line out, void *scratch) {
     const sn_columns p = sn_columns_of(1, rows, columns);
-    sn_reduce_columns(c, column_sum_of{x, out, add}, &p, scratch);
+    if (x.dtype == SNUG_F16)
+        sum_columns<sn_half>(c, &x, &p, add, out, scratch);
+    else
+        sum_columns<sn_brain>(c, &x, &p, add, out, scratch);
 }
