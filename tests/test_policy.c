@@ -78,7 +78,7 @@ static snug_model *wide(snug_engine *e, const char *precision) {
 static size_t arena_of(snug_model *m) {
     snug_error err;
     snug_model_plan_info info;
-    const snug_plan_request request = {.batch = 512, .train = 1};
+    const snug_plan_request request = {.batch = 8192, .train = 1};
     expect_ok(snug_model_plan(m, &request, &info, &err), &err);
     const size_t bytes = info.arena_bytes;
     snug_model_destroy(m);
@@ -180,13 +180,37 @@ static void test_types_of_a_step(void **state) {
         assert_false(sn_graph_type(s.graph, sn_graph_output_at(s.graph, i))->dtype == SNUG_BF16);
     for (uint32_t i = 0; i < sn_graph_n_nodes(s.graph); i++) {
         const sn_node_info *node = sn_graph_node_at(s.graph, (sn_node){i});
-        if (node->op == SN_OP_normalise || node->op == SN_OP_log)
+        if (node->op == SN_OP_log)
             assert_int_equal(sn_graph_type(s.graph, node->in[0])->dtype, SNUG_F32);
-        if (node->op == SN_OP_conv2d)
+        if (node->op == SN_OP_conv2d || node->op == SN_OP_normalise || node->op == SN_OP_moments)
             assert_int_equal(sn_graph_type(s.graph, node->in[0])->dtype, SNUG_BF16);
+        for (int k = 1; node->op == SN_OP_normalise && k < 5; k++)
+            assert_int_equal(sn_graph_type(s.graph, node->in[k])->dtype, SNUG_F32);
+        if (node->op == SN_OP_conv2d)
+            assert_int_equal(sn_graph_type(s.graph, node->in[1])->dtype, SNUG_F32);
+        if (node->op == SN_OP_conv2d_dw)
+            assert_int_equal(sn_graph_type(s.graph, node->out[0])->dtype, SNUG_F32);
     }
     sn_graph_destroy(s.graph);
     snug_model_destroy(m);
+}
+
+static int n_casts(snug_model *m) {
+    snug_error err;
+    sn_model_step s = {.mode = SN_STEP_TRAIN, .batch = 8};
+    int n = 0;
+    expect_ok(sn_model_step_build(m, &s, &err), &err);
+    for (uint32_t i = 0; i < sn_graph_n_nodes(s.graph); i++)
+        n += sn_graph_node_at(s.graph, (sn_node){i})->op == SN_OP_cast;
+    sn_graph_destroy(s.graph);
+    snug_model_destroy(m);
+    return n;
+}
+
+/* Weights are rounded while they are read, their gradients come in f32: what is left are the input,
+ * the prediction and its gradient. */
+static void test_casts_are_the_rows_own(void **state) {
+    assert_int_equal(n_casts(wide(*state, "mixed_bf16")), 3);
 }
 
 /* Rows of an embedding are taken from what is stored, and only they are rounded. */
@@ -231,6 +255,7 @@ int main(void) {
         engine_test(test_a_step_whose_gradients_are_not_finite_is_passed_over),
         engine_test(test_which_models_have_a_loss_scale),
         engine_test(test_types_of_a_step),
+        engine_test(test_casts_are_the_rows_own),
         engine_test(test_rows_of_a_table_are_rounded_not_the_table),
         engine_test(test_there_and_back),
     };

@@ -70,42 +70,6 @@ static void copy_what_is_written(sn_builder *b, sn_value *in, int n_in) {
             }
 }
 
-bool sn_build_widens(sn_op op) {
-    static const bool rows[SN_N_OPS] = {
-        [SN_OP_sum] = true,         [SN_OP_prod] = true,       [SN_OP_max] = true,
-        [SN_OP_min] = true,         [SN_OP_argmax] = true,     [SN_OP_argmin] = true,
-        [SN_OP_cumsum] = true,      [SN_OP_cumprod] = true,    [SN_OP_sort] = true,
-        [SN_OP_scatter_add] = true, [SN_OP_scatter_nd] = true, [SN_OP_slice_grad] = true,
-        [SN_OP_pad] = true,         [SN_OP_band] = true,       [SN_OP_resize] = true,
-        [SN_OP_resize_grad] = true, [SN_OP_warp] = true,       [SN_OP_warp_grad] = true,
-    };
-    return rows[op];
-}
-
-static bool is_half(const sn_graph *g, sn_value v) {
-    const snug_dtype d = v.i < sn_graph_n_values(g) ? sn_graph_type(g, v)->dtype : SNUG_F32;
-    return sn_dtype_is_float(d) && sn_dtype_computed(d) != d;
-}
-
-/* The row in f32, between casts; false where nothing is half. */
-static bool build_wide(sn_builder *b, sn_op op, const sn_attrs *attrs, const sn_value *in, int n_in,
-                       sn_value *outs) {
-    sn_value wide[SN_MAX_IN];
-    snug_dtype narrow = SNUG_F32;
-    for (int k = 0; k < n_in; k++) {
-        const bool half = is_half(b->graph, in[k]);
-        narrow = half ? sn_graph_type(b->graph, in[k])->dtype : narrow;
-        wide[k] = half ? sn_build_cast(b, in[k], sn_dtype_computed(narrow)) : in[k];
-    }
-    if (narrow == SNUG_F32)
-        return false;
-    sn_build_all(b, op, attrs, wide, n_in, outs);
-    for (int k = 0; k < SN_MAX_OUT && !failed(b); k++)
-        if (sn_value_ok(outs[k]) && sn_dtype_is_float(sn_graph_type(b->graph, outs[k])->dtype))
-            outs[k] = sn_build_cast(b, outs[k], narrow);
-    return true;
-}
-
 void sn_build_all(sn_builder *b, sn_op op, const sn_attrs *attrs, const sn_value *in, int n_in,
                   sn_value *outs) {
     for (int k = 0; k < SN_MAX_OUT; k++)
@@ -116,8 +80,7 @@ void sn_build_all(sn_builder *b, sn_op op, const sn_attrs *attrs, const sn_value
         copy_what_is_written(b, operands, n_in);
         in = operands;
     }
-    if (failed(b) ||
-        (sn_build_widens(op) && n_in <= SN_MAX_IN && build_wide(b, op, attrs, in, n_in, outs)))
+    if (failed(b))
         return;
     const snug_status status = sn_graph_node(b->graph, op, attrs, in, n_in, outs, NULL, &b->error);
     if (status != SNUG_OK)
@@ -250,7 +213,8 @@ sn_value sn_build_select(sn_builder *b, sn_value condition, sn_value yes, sn_val
 /* --- reductions and shapes -------------------------------------------------------------------- */
 
 /* The attribute lists every axis, ascending, also where the caller said 0 for all. */
-sn_value sn_build_reduce(sn_builder *b, sn_op op, sn_value x, uint32_t axes, bool keepdims) {
+static sn_value reduce(sn_builder *b, sn_op op, sn_value x, uint32_t axes, bool keepdims,
+                       bool wide) {
     if (!readable(b, x))
         return SN_NO_VALUE;
     const int rank = sn_graph_type(b->graph, x)->rank;
@@ -262,10 +226,15 @@ sn_value sn_build_reduce(sn_builder *b, sn_op op, sn_value x, uint32_t axes, boo
     sn_attrs a;
     sn_attrs_default(op, &a);
     a.axes.keepdims = keepdims;
+    a.axes.wide = wide;
     for (int i = 0; i < rank; i++)
         if (axes == 0 || (axes >> i & 1u))
             a.axes.axes.v[a.axes.axes.n++] = i;
     return sn_build(b, op, &a, &x, 1);
+}
+
+sn_value sn_build_reduce(sn_builder *b, sn_op op, sn_value x, uint32_t axes, bool keepdims) {
+    return reduce(b, op, x, axes, keepdims, false);
 }
 
 sn_value sn_build_mean(sn_builder *b, sn_value x, uint32_t axes, bool keepdims) {
@@ -273,8 +242,9 @@ sn_value sn_build_mean(sn_builder *b, sn_value x, uint32_t axes, bool keepdims) 
         return SN_NO_VALUE;
     const snug_dtype dtype = sn_graph_type(b->graph, x)->dtype;
     const bool real = sn_dtype_is_float(dtype);
-    x = sn_build_cast(b, x, real ? sn_dtype_computed(dtype) : SNUG_F32);
-    const sn_value total = sn_build_sum(b, x, axes, keepdims);
+    if (!real)
+        x = sn_build_cast(b, x, SNUG_F32);
+    const sn_value total = reduce(b, SN_OP_sum, x, axes, keepdims, sn_dtype_is_half(dtype));
     sn_attrs a;
     sn_attrs_default(SN_OP_affine, &a);
     a.affine.scale = slot_of(

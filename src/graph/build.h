@@ -31,9 +31,6 @@ sn_value sn_build(sn_builder *b, sn_op op, const sn_attrs *attrs, const sn_value
 void sn_build_all(sn_builder *b, sn_op op, const sn_attrs *attrs, const sn_value *in, int n_in,
                   sn_value *outs);
 
-/* Rows whose kernels know no halves: of those sn_build makes f32 between two casts. */
-bool sn_build_widens(sn_op op);
-
 sn_param sn_build_param(sn_builder *b, const char *name, double value);
 sn_param sn_build_key(sn_builder *b, const char *name, int64_t key);
 /* One that a training step binds anew: of numbers drawn. */

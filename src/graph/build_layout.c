@@ -295,9 +295,8 @@ sn_value sn_build_one_hot(sn_builder *b, sn_value indices, const sn_one_hot *spe
     sn_attrs a;
     sn_attrs_default(SN_OP_one_hot, &a);
     a.one_hot.depth = spec->depth;
-    const bool real = sn_dtype_is_float(spec->dtype); /* halves are made as f32 */
-    a.one_hot.dtype = real ? sn_dtype_computed(spec->dtype) : spec->dtype;
-    sn_value hot = sn_build_cast(b, sn_build(b, SN_OP_one_hot, &a, &indices, 1), spec->dtype);
+    a.one_hot.dtype = spec->dtype;
+    sn_value hot = sn_build(b, SN_OP_one_hot, &a, &indices, 1);
     for (int k = 0; k <= t.rank && k < SNUG_MAX_RANK; k++)
         perm[k] = k < axis ? k : k == axis ? t.rank : k - 1;
     if (axis != t.rank)

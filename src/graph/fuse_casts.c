@@ -5,6 +5,8 @@
  *     operands   matmul(x, cast(w)) -> matmul(x, w): kernels round an f32 operand while they read
  *                it, so that no half copy of the weights lies in memory; biases and what belongs to
  *                channels are not rounded at all
+ *     rows       cast to half(normalise(cast(x), ...)) -> normalise(x, ...): norms of halves read and
+ *                write halves, compute in f32 and round once, as between the casts
  *     gradients  adam(w, m, v, cast(g)) -> adam(w, m, v, g), a half gradient of f32 weights */
 #include "graph/fuse.h"
 
@@ -23,12 +25,15 @@ static const sn_record *cast_between(const sn_fuser *f, const sn_record *r, bool
 
 /* --- wide results ----------------------------------------------------------------------------- */
 
-/* Where a row says that its results are f32; NULL where it cannot, or says so already. An activation
- * is of the rounded result. */
+/* Where a row says that its results are f32; NULL where it cannot, or says so already. Of products
+ * only gradients of weights, x^T dy: what layers give is rounded, as Keras does. */
 static int64_t *wide_of(sn_record *r) {
     const int word = sn_attrs_wide(r->node.op);
-    const bool acts = r->node.op == SN_OP_matmul && r->node.attrs.matmul.act != SN_ACT_none;
-    return word >= 0 && r->node.attrs.word[word] == 0 && !acts ? &r->node.attrs.word[word] : NULL;
+    const sn_attrs_matmul *a = &r->node.attrs.matmul;
+    const bool is_result =
+        r->node.op == SN_OP_matmul && (!a->trans_a || r->node.n_in == 3 || a->act != SN_ACT_none);
+    return word >= 0 && r->node.attrs.word[word] == 0 && !is_result ? &r->node.attrs.word[word]
+                                                                    : NULL;
 }
 
 /* The cast to f32 that alone reads v. A gradient that f16 cannot hold must show (a loss scale waits
@@ -60,6 +65,64 @@ bool sn_fuse_wide(sn_fuser *f, uint32_t n) {
         found[k]->gone = true;
     }
     return true;
+}
+
+/* --- rows between casts ----------------------------------------------------------------------- */
+
+/* How many of its first inputs may be halves beside f32 statistics; 0: none. Its first output is one
+ * of them, too, where `gives` says so. */
+static int narrow_inputs(sn_op op, bool *gives) {
+    *gives = op == SN_OP_normalise || op == SN_OP_channel_affine || op == SN_OP_layernorm ||
+             op == SN_OP_layernorm_dx;
+    switch (op) {
+    case SN_OP_moments:
+    case SN_OP_normalise:
+    case SN_OP_layernorm:
+        return 1;
+    case SN_OP_normalise_sums:
+    case SN_OP_channel_affine:
+    case SN_OP_layernorm_dx:
+    case SN_OP_layernorm_sums:
+        return 2;
+    default:
+        return 0;
+    }
+}
+
+static sn_record *only_rounding_of(const sn_fuser *f, sn_value v, snug_dtype to) {
+    if (!sn_fuse_read_once(f, v))
+        return NULL;
+    sn_record *r = &f->records[f->places[f->readers[v.i].first]];
+    const bool fits = cast_between(f, r, false) && r->in[0].i == v.i &&
+                      sn_graph_type(f->g, r->out[0])->dtype == to;
+    return fits ? r : NULL;
+}
+
+static void narrow_row(sn_fuser *f, sn_record *r) {
+    bool gives;
+    const int n = narrow_inputs(r->node.op, &gives);
+    sn_record *rounding = NULL;
+    sn_value in[2];
+    for (int i = 0; i < n; i++) {
+        const sn_record *cast = cast_between(f, sn_fuse_maker(f, r->in[i]), true);
+        if (!cast)
+            return;
+        in[i] = cast->in[0];
+    }
+    const snug_dtype half = n > 0 ? sn_graph_type(f->g, in[0])->dtype : SNUG_F32;
+    if (n == 0 || sn_graph_type(f->g, in[n - 1])->dtype != half)
+        return;
+    if (gives && !(rounding = only_rounding_of(f, r->out[0], half)))
+        return;
+    for (int i = 0; i < n; i++) {
+        r->in[i] = in[i];
+        sn_fuse_unlist(f, in[i]);
+    }
+    if (!rounding)
+        return;
+    r->out[0] = rounding->out[0];
+    f->maker[r->out[0].i] = (uint32_t)(r - f->records);
+    rounding->gone = true;
 }
 
 /* --- operands --------------------------------------------------------------------------------- */
@@ -105,6 +168,9 @@ static void read_before(sn_fuser *f, sn_record *r, int i, const sn_record *cast)
 }
 
 void sn_fuse_operands(sn_fuser *f) {
+    for (uint32_t n = 0; n < f->n_nodes; n++)
+        if (!f->records[n].gone)
+            narrow_row(f, &f->records[n]);
     for (uint32_t n = 0; n < f->n_nodes; n++) {
         sn_record *r = &f->records[n];
         const uint32_t wide = r->gone ? 0 : wide_inputs(r->node.op);

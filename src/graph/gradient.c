@@ -211,18 +211,8 @@ static snug_status mark_dependent(reverse_pass *p, const sn_value *wrt, int n, s
 
 /* --- one node --------------------------------------------------------------------------------- */
 
-/* Halves are added as f32: they are there to be stored and cast. */
 static sn_value add_gradients(sn_builder *b, sn_value x, sn_value y) {
-    if (!sn_value_ok(x))
-        return y;
-    if (b->error.code != SNUG_OK)
-        return SN_NO_VALUE;
-    const snug_dtype dtype = sn_graph_type(b->graph, x)->dtype;
-    const snug_dtype wide = sn_dtype_sums(dtype);
-    if (wide == dtype)
-        return sn_build_add(b, x, y);
-    const sn_value f = sn_build_cast(b, x, wide), g = sn_build_cast(b, y, wide);
-    return sn_build_cast(b, sn_build_add(b, f, g), dtype);
+    return sn_value_ok(x) ? sn_build_add(b, x, y) : y;
 }
 
 /* The gradient of a value is also that of its stand-in. */

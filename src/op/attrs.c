@@ -20,17 +20,18 @@
      .word = offsetof(sn_attrs_##family, member) / 8,                                              \
      .n = words},
 #define EACH(f, ...)                                                                               \
-    EACH_PICK(__VA_ARGS__, EACH_8, EACH_7, EACH_6, EACH_5, EACH_4, EACH_3, EACH_2, EACH_1, EACH_0, ) \
+    EACH_PICK(__VA_ARGS__, EACH_8, EACH_7, EACH_6, EACH_5, EACH_4, EACH_3, EACH_2, EACH_1,         \
+              EACH_0, )                                                                            \
     (f, __VA_ARGS__)
 #define EACH_PICK(e, a, b, c, d, g, h, i, j, chosen, ...) chosen
 #define EACH_0(f, e)
-#define EACH_1(f, e, a)                   FIELD(f, a)
-#define EACH_2(f, e, a, b)                FIELD(f, a) FIELD(f, b)
-#define EACH_3(f, e, a, b, c)             EACH_2(f, e, a, b) FIELD(f, c)
-#define EACH_4(f, e, a, b, c, d)          EACH_3(f, e, a, b, c) FIELD(f, d)
-#define EACH_5(f, e, a, b, c, d, g)       EACH_4(f, e, a, b, c, d) FIELD(f, g)
-#define EACH_6(f, e, a, b, c, d, g, h)    EACH_5(f, e, a, b, c, d, g) FIELD(f, h)
-#define EACH_7(f, e, a, b, c, d, g, h, i) EACH_6(f, e, a, b, c, d, g, h) FIELD(f, i)
+#define EACH_1(f, e, a)                      FIELD(f, a)
+#define EACH_2(f, e, a, b)                   FIELD(f, a) FIELD(f, b)
+#define EACH_3(f, e, a, b, c)                EACH_2(f, e, a, b) FIELD(f, c)
+#define EACH_4(f, e, a, b, c, d)             EACH_3(f, e, a, b, c) FIELD(f, d)
+#define EACH_5(f, e, a, b, c, d, g)          EACH_4(f, e, a, b, c, d) FIELD(f, g)
+#define EACH_6(f, e, a, b, c, d, g, h)       EACH_5(f, e, a, b, c, d, g) FIELD(f, h)
+#define EACH_7(f, e, a, b, c, d, g, h, i)    EACH_6(f, e, a, b, c, d, g, h) FIELD(f, i)
 #define EACH_8(f, e, a, b, c, d, g, h, i, j) EACH_7(f, e, a, b, c, d, g, h, i) FIELD(f, j)
 
 #define I(name)     , (INT, name, 1)

@@ -292,10 +292,9 @@ static snug_status shape_dw(sn_opdesc *d, const int64_t *pool, snug_error *err) 
     SNUG_TRY(check_dy(d, 1, windows, &x->dims[1], err));
     const int64_t per_group = x->dims[3] < 0 ? -1 : x->dims[3] / a->groups;
     d->n_out = a->bias ? 2 : 1;
-    d->out[0] = (snug_type){
-        .dtype = sn_wide_dtype(d, 0, a->wide),
-        .rank = 4,
-        .dims = {a->kernel[0], a->kernel[1], per_group, dy->dims[3]}};
+    d->out[0] = (snug_type){.dtype = sn_wide_dtype(d, 0, a->wide),
+                            .rank = 4,
+                            .dims = {a->kernel[0], a->kernel[1], per_group, dy->dims[3]}};
     if (a->bias)
         d->out[1] = sn_type_channels(dy, d->out[0].dtype);
     return SNUG_OK;

@@ -17,7 +17,6 @@ typedef struct {
     uint16_t bits;
 } sn_bf16;
 
-
 static inline float sn_bf16_wide(sn_bf16 x) {
     const uint32_t bits = (uint32_t)x.bits << 16;
     float f;
