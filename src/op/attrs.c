@@ -89,23 +89,13 @@ void sn_attrs_default(sn_op op, sn_attrs *a) {
     }
 }
 
-#define WORD_OF_WIDE(family) ((int)(offsetof(sn_attrs_##family, wide) / sizeof(int64_t)))
-
 int sn_attrs_wide(sn_op op) {
-    switch (op) {
-    case SN_OP_matmul:
-        return WORD_OF_WIDE(matmul);
-    case SN_OP_sum:
-        return WORD_OF_WIDE(axes);
-    case SN_OP_conv2d_dw:
-        return WORD_OF_WIDE(conv_dw);
-    case SN_OP_conv2d_pool_dw:
-        return WORD_OF_WIDE(conv_pool_dw);
-    case SN_OP_scatter_add:
-        return WORD_OF_WIDE(scatter);
-    default:
-        return -1;
-    }
+    const sn_attr_family *family = sn_ops[op].attrs;
+    int word = -1;
+    for (int i = 0; sn_ops[op].accumulates && i < family->n_fields && word < 0; i++)
+        if (strcmp(family->fields[i].name, "wide") == 0)
+            word = (int)family->fields[i].word;
+    return word;
 }
 
 void sn_attrs_copy(sn_op op, const sn_attrs *from, sn_attrs *to) {
