@@ -413,7 +413,8 @@ static void test_bookings_have_the_tables_of_what_is_mapped(void **state) {
     snug_error err;
     sn_process_booking none, much;
     const sn_process_need need = {.map_bytes = 1024 * MIB};
-    expect_ok(sn_process_book(*state, &(sn_process_need){0}, &none, &err), &err);
+    for (int i = 0; i < 2; i++) /* the first look touches pages */
+        expect_ok(sn_process_book(*state, &(sn_process_need){0}, &none, &err), &err);
     expect_ok(sn_process_book(*state, &need, &much, &err), &err);
     assert_in_range(much.booked_bytes - none.booked_bytes, 2 * MIB, 2 * MIB + 16 * KIB);
     assert_in_range(much.predicted_bytes - none.predicted_bytes, 2 * MIB - 64 * KIB,

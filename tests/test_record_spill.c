@@ -261,7 +261,7 @@ static void test_slots_make_way(void **state) {
         world a, b;
         begin(&a), begin(&b);
         steps(&a, 3);
-        spill(&b, (size_t)5 << 20);
+        spill(&b, (size_t)11 << 19);
         steps(&b, 1);
         const size_t before = spilled_bytes(&b);
         assert_true(before > 0 && before < (size_t)8 << 20);

@@ -220,9 +220,13 @@ void sn_process_measure(const snug_io *io, const snug_engine *e, sn_process_tabl
 
 /* --- booking ---------------------------------------------------------------------------------- */
 
-#define DIFFER_BYTES         ((size_t)128 << 10)
-#define DIFFER_AMONG_OTHERS  ((size_t)384 << 10)
-#define FIRST_STEPS_EXPECTED 4 /* a part of what they take at most */
+#define DIFFER_BYTES        ((size_t)96 << 10)
+#define DIFFER_AMONG_OTHERS ((size_t)384 << 10)
+/* Pages that the first steps touch although the code is there: of other libraries, of stacks and of
+ * the C heap. */
+#define FIRST_STEPS_BYTES    ((size_t)192 << 10)
+#define FIRST_AMONG_OTHERS   ((size_t)384 << 10)
+#define FIRST_STEPS_EXPECTED 4 /* a part of that */
 /* Of the code that kernels may make at most, what they make, and keep on the C heap: measured from
  * a thirteenth to a third. */
 #define CODE_PART 12
@@ -241,10 +245,16 @@ size_t sn_process_inexact(const snug_engine *e) {
     return bytes < INEXACT_MOST ? bytes : INEXACT_MOST;
 }
 
+static bool is_among_others(const snug_engine *e) {
+    return e->makes_beside || e->is_settled[SN_SETTLED_LIBRARY] || e->is_settled[SN_SETTLED_LAPACK];
+}
+
 size_t sn_process_differ(const snug_engine *e) {
-    const bool others =
-        e->makes_beside || e->is_settled[SN_SETTLED_LIBRARY] || e->is_settled[SN_SETTLED_LAPACK];
-    return others ? DIFFER_AMONG_OTHERS : DIFFER_BYTES;
+    return is_among_others(e) ? DIFFER_AMONG_OTHERS : DIFFER_BYTES;
+}
+
+static size_t first_steps(const snug_engine *e) {
+    return is_among_others(e) ? FIRST_AMONG_OTHERS : FIRST_STEPS_BYTES;
 }
 
 /* 8 bytes a page, and the tables above them. */
@@ -286,7 +296,7 @@ snug_status sn_process_book(snug_engine *e, const sn_process_need *need, sn_proc
     sn_ledger_unlock(e);
     const bool ran = e->accounts[SN_MEM_ARENA].peak_bytes > 0;
     const size_t fixed = now + sn_process_tables(need->map_bytes) + thread_bytes(e);
-    const size_t most = ran ? 0 : sn_process_differ(e), expected = most / FIRST_STEPS_EXPECTED;
+    const size_t most = ran ? 0 : first_steps(e), expected = most / FIRST_STEPS_EXPECTED;
     size_t booked = 0;
     if (!sn_size_add(fixed, most + sn_process_inexact(e), &booked) ||
         !sn_size_add(booked, need->code_bytes, &booked))

@@ -37,10 +37,10 @@ size_t sn_process_counted_peak(const sn_process *p); /* the tables and stacks of
  * is any it does not count. */
 void sn_aside_lend(snug_engine *e, int n);
 
-/* By how much equal processes differ, and grow by their first steps although the code is there:
- * stacks and heaps begin elsewhere, and of libraries that are not brought in (memory/code.h) the
- * system maps what of their files happens to be in memory. Measured: 70 KiB; 340 KiB once in
- * thousands of runs where others make bytes, too (Python), or a large library was loaded. */
+/* By how much equal processes differ: stacks and heaps begin elsewhere, and of libraries that are
+ * not brought in (memory/code.h) the system maps what of their files happens to be in memory.
+ * Measured: 70 KiB; 340 KiB once in thousands of runs where others make bytes, too (Python), or a
+ * large library was loaded. */
 size_t sn_process_differ(const snug_engine *e);
 
 /* --- rows ------------------------------------------------------------------------------------- */

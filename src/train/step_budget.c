@@ -126,6 +126,10 @@ static snug_status validation_size(snug_model *m, const sn_model_step *s, size_t
     return st;
 }
 
+/* Feeds of files, some of them packed, are opened when the plan is known to fit: what they read
+ * with. */
+#define FEEDS_BYTES ((size_t)384 << 10)
+
 /* What the ledger will hold beside this step and what it holds now: its plan's tables, sessions
  * of the steps planned before, and the steps that come after: those alike (but for what
  * step_bytes_of counts), validation and its remainder. */
@@ -133,6 +137,7 @@ static snug_status to_come(snug_model *m, const sn_model_step *s, size_t *out, s
     const bool trains = sn_step_trains(s->mode);
     const size_t beside = size_beside(s->graph, s->step_bytes);
     size_t own = beside - sn_graph_bytes(s->graph) + homes_to_come(m) + saved_bytes(m);
+    own += m->foreseen.is_known ? 0 : FEEDS_BYTES;
     size_t validation = 0;
     size_t n_others = foreseen_of(m, s).n_others;
     for (int i = 0; i < m->n_steps; i++) {

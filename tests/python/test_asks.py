@@ -208,7 +208,7 @@ class Fit(Held):
     def test_one_number_for_batches_of_others_and_their_step(self):
         """Refused for the first batch or for its step: what the refusal names suffices for both, and for batches that are made ahead."""
         for call in STREAMED if FULL else STREAMED[:2]:
-            text, budget, refusals = STREAMS % call, 53 * MIB, 0
+            text, budget, refusals = STREAMS % call, 50 * MIB, 0
             for _ in range(4):      # objects of the interpreter come first
                 code, out, err = self.run_within(budget, text)
                 if code == 0:
@@ -292,7 +292,7 @@ class Predict(Held):
         text = PREDICT.split("n = 0")[0] + ("x = x[:20000]\nsaid = keras.callbacks.LambdaCallback()\n"
                                             "said.on_predict_batch_end = lambda i, logs=None: print(i)\n"
                                             "m.predict(x, batch_size=4096, verbose=0, callbacks=[said])\n")
-        code, _, err = self.run_within(64 * MIB, text)
+        code, _, err = self.run_within(61 * MIB, text)
         self.assertEqual(code, 1)
         enough = number_in(err)
         for below in (0, 1, 2, 3, 4, 5, 6, 7):      # what has a first batch has them all
