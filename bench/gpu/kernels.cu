@@ -7,7 +7,7 @@
  * One line each: name, implementation, scratch, milliseconds, TFLOP/s, GB/s, and with --check the
  * largest difference over the largest value of each output. */
 #include "kernels/cuda/driver.h"
-#include "kernels/cuda/halves.h"
+#include "kernels/cuda/half_types.h"
 #include "kernels/cuda/lib.h"
 
 #include <math.h>

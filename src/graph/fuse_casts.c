@@ -5,8 +5,8 @@
  *     operands   matmul(x, cast(w)) -> matmul(x, w): kernels round an f32 operand while they read
  *                it, so that no half copy of the weights lies in memory; biases and what belongs to
  *                channels are not rounded at all
- *     rows       cast to half(normalise(cast(x), ...)) -> normalise(x, ...): norms of halves read and
- *                write halves, compute in f32 and round once, as between the casts
+ *     rows       cast to half(normalise(cast(x), ...)) -> normalise(x, ...): norms of halves read
+ *                and write halves, compute in f32 and round once, as between the casts
  *     gradients  adam(w, m, v, cast(g)) -> adam(w, m, v, g), a half gradient of f32 weights */
 #include "graph/fuse.h"
 
@@ -69,25 +69,17 @@ bool sn_fuse_wide(sn_fuser *f, uint32_t n) {
 
 /* --- rows between casts ----------------------------------------------------------------------- */
 
-/* How many of its first inputs may be halves beside f32 statistics; 0: none. Its first output is one
- * of them, too, where `gives` says so. */
-static int narrow_inputs(sn_op op, bool *gives) {
-    *gives = op == SN_OP_normalise || op == SN_OP_channel_affine || op == SN_OP_layernorm ||
-             op == SN_OP_layernorm_dx;
-    switch (op) {
-    case SN_OP_moments:
-    case SN_OP_normalise:
-    case SN_OP_layernorm:
-        return 1;
-    case SN_OP_normalise_sums:
-    case SN_OP_channel_affine:
-    case SN_OP_layernorm_dx:
-    case SN_OP_layernorm_sums:
-        return 2;
-    default:
-        return 0;
-    }
-}
+/* How many of its first inputs may be halves beside f32 statistics; 0: none. Its first output is
+ * one, too, where `gives` says so. */
+static const struct {
+    int n_inputs;
+    bool gives;
+} narrow_rows[SN_N_OPS] = {
+    [SN_OP_moments] = {1, false},        [SN_OP_normalise] = {1, true},
+    [SN_OP_layernorm] = {1, true},       [SN_OP_normalise_sums] = {2, false},
+    [SN_OP_channel_affine] = {2, true},  [SN_OP_layernorm_dx] = {2, true},
+    [SN_OP_layernorm_sums] = {2, false},
+};
 
 static sn_record *only_rounding_of(const sn_fuser *f, sn_value v, snug_dtype to) {
     if (!sn_fuse_read_once(f, v))
@@ -99,8 +91,7 @@ static sn_record *only_rounding_of(const sn_fuser *f, sn_value v, snug_dtype to)
 }
 
 static void narrow_row(sn_fuser *f, sn_record *r) {
-    bool gives;
-    const int n = narrow_inputs(r->node.op, &gives);
+    const int n = narrow_rows[r->node.op].n_inputs;
     sn_record *rounding = NULL;
     sn_value in[2];
     for (int i = 0; i < n; i++) {
@@ -112,7 +103,7 @@ static void narrow_row(sn_fuser *f, sn_record *r) {
     const snug_dtype half = n > 0 ? sn_graph_type(f->g, in[0])->dtype : SNUG_F32;
     if (n == 0 || sn_graph_type(f->g, in[n - 1])->dtype != half)
         return;
-    if (gives && !(rounding = only_rounding_of(f, r->out[0], half)))
+    if (narrow_rows[r->node.op].gives && !(rounding = only_rounding_of(f, r->out[0], half)))
         return;
     for (int i = 0; i < n; i++) {
         r->in[i] = in[i];
@@ -130,28 +121,13 @@ static void narrow_row(sn_fuser *f, sn_record *r) {
 #define IN(i) (1u << (i))
 
 /* Inputs that may be f32 beside a half first input (sn_want_beside). */
-static uint32_t wide_inputs(sn_op op) {
-    switch (op) {
-    case SN_OP_matmul:
-    case SN_OP_conv2d:
-    case SN_OP_conv2d_pool:
-    case SN_OP_layernorm:
-        return IN(1) | IN(2);
-    case SN_OP_conv2d_dx:
-    case SN_OP_conv2d_pool_dx:
-        return IN(1);
-    case SN_OP_normalise:
-        return IN(1) | IN(2) | IN(3) | IN(4);
-    case SN_OP_normalise_sums:
-        return IN(2) | IN(3);
-    case SN_OP_channel_affine:
-        return IN(2) | IN(3) | IN(4);
-    case SN_OP_layernorm_dx:
-        return IN(2);
-    default:
-        return 0;
-    }
-}
+static const uint32_t wide_inputs[SN_N_OPS] = {
+    [SN_OP_matmul] = IN(1) | IN(2),         [SN_OP_conv2d] = IN(1) | IN(2),
+    [SN_OP_conv2d_pool] = IN(1) | IN(2),    [SN_OP_conv2d_dx] = IN(1),
+    [SN_OP_conv2d_pool_dx] = IN(1),         [SN_OP_normalise] = IN(1) | IN(2) | IN(3) | IN(4),
+    [SN_OP_normalise_sums] = IN(2) | IN(3), [SN_OP_channel_affine] = IN(2) | IN(3) | IN(4),
+    [SN_OP_layernorm] = IN(1) | IN(2),      [SN_OP_layernorm_dx] = IN(2),
+};
 
 /* An update's inputs behind the variables, which are its outputs, too. */
 static bool takes_gradient(const sn_record *r, int i) {
@@ -173,7 +149,7 @@ void sn_fuse_operands(sn_fuser *f) {
             narrow_row(f, &f->records[n]);
     for (uint32_t n = 0; n < f->n_nodes; n++) {
         sn_record *r = &f->records[n];
-        const uint32_t wide = r->gone ? 0 : wide_inputs(r->node.op);
+        const uint32_t wide = r->gone ? 0 : wide_inputs[r->node.op];
         for (int i = 0; !r->gone && i < r->node.n_in; i++) {
             const sn_record *maker = sn_fuse_maker(f, r->in[i]), *cast = NULL;
             if (wide >> i & 1)

@@ -3,7 +3,7 @@
  * and convolutions are made by loops, sums in f32. So plans that name their kernels are made here,
  * what own kernels do around them is run, and questions can be counted and starved. Otherwise they
  * are missing. */
-#include "kernels/cuda/halves.h"
+#include "kernels/cuda/half_types.h"
 #include "kernels/cuda/lib.h"
 
 #include "cuda_driver.h"

@@ -8,7 +8,7 @@
  * type, so that a chain has the bits of its calls one by one. */
 #include "kernels/cuda/chain.h"
 #include "kernels/cuda/functions.h"
-#include "kernels/cuda/halves.h"
+#include "kernels/cuda/half_types.h"
 
 #include <string.h>
 

@@ -4,7 +4,7 @@
 #ifndef SN_KERNELS_CUDA_CUDA_CONV_H
 #define SN_KERNELS_CUDA_CUDA_CONV_H
 
-#include "kernels/cuda/halves.h"
+#include "kernels/cuda/half_types.h"
 #include "kernels/cuda/lib.h"
 
 #pragma GCC diagnostic push

@@ -5,7 +5,7 @@
  * scatter adds in the order of the indices into each element, as the processor does: the indices
  * are sorted, and a thread adds up the run of one destination. Sums are made in the element's type,
  * so the bits are the processor's; those of halves in f32, rounded once. */
-#include "kernels/cuda/halves.h"
+#include "kernels/cuda/half_types.h"
 #include "kernels/cuda/radix.h"
 
 /* --- which row an index names ----------------------------------------------------------------- */

@@ -11,7 +11,7 @@
 #ifndef SN_KERNELS_CUDA_MAPS_H
 #define SN_KERNELS_CUDA_MAPS_H
 
-#include "kernels/cuda/halves.h"
+#include "kernels/cuda/half_types.h"
 #include "kernels/cuda/own.h"
 
 /* Types that go in packs of four. */

@@ -3,7 +3,7 @@
 #define SN_KERNELS_CUDA_MATMUL_H
 
 #include "kernels/cuda/cuda_act.h"
-#include "kernels/cuda/halves.h"
+#include "kernels/cuda/half_types.h"
 #include "kernels/cuda/lib.h"
 
 enum { SN_PRODUCT_DEPTH = 128, SN_PRODUCT_LEADING = SNUG_MAX_RANK - 2 };

@@ -5,7 +5,7 @@
  * the source (operand 1). Neighbours that stay neighbours are moved together, up to 16 bytes at a
  * time. Where the source's dense axis is not the destination's, square tiles turn in shared memory.
  * Where a slice starts is a parameter, read on the device. */
-#include "kernels/cuda/halves.h"
+#include "kernels/cuda/half_types.h"
 #include "kernels/cuda/own.h"
 
 /* --- strided copies --------------------------------------------------------------------------- */

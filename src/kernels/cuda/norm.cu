@@ -5,7 +5,7 @@
  * beside halves. Sums over rows go by columns (reduce.h), rows of
  * layernorm by warps or blocks (cuda_rows.h). */
 #include "kernels/cuda/functions.h"
-#include "kernels/cuda/halves.h"
+#include "kernels/cuda/half_types.h"
 #include "kernels/cuda/reduce.h"
 #include "kernels/cuda/cuda_rows.h"
 

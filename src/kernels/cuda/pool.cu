@@ -7,7 +7,7 @@
  *
  * A thread has one pixel's channel, or four of them where channels of f32 or halves divide
  * by four. */
-#include "kernels/cuda/halves.h"
+#include "kernels/cuda/half_types.h"
 #include "kernels/cuda/places.h"
 
 template <class T, int N> struct __align__(sizeof(T) * N) pack_of {

@@ -4,7 +4,7 @@
  *
  * A block of the generator has four elements. Where the output is one run of the full value that
  * starts at such a block, a thread makes all four; otherwise each makes its own. */
-#include "kernels/cuda/halves.h"
+#include "kernels/cuda/half_types.h"
 #include "kernels/cuda/random.h"
 #include "kernels/cuda/own.h"
 

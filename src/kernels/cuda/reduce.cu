@@ -1,7 +1,7 @@
 /* reduce.cu: sum, product, max, min and the places of the extremes, over axes; running sums and
  * products. f32 is summed in double, integers in 64 bits, wrapping; NaN wins maximum and minimum.
  * reduce.h has the order. */
-#include "kernels/cuda/halves.h"
+#include "kernels/cuda/half_types.h"
 #include "kernels/cuda/reduce.h"
 
 /* --- geometry --------------------------------------------------------------------------------- */

@@ -9,7 +9,7 @@
  *
  * A class number outside the row is refused by sparse_xent; with skip=1, and in its gradient, such
  * a row counts nothing. */
-#include "kernels/cuda/halves.h"
+#include "kernels/cuda/half_types.h"
 #include "kernels/cuda/cuda_rows.h"
 
 static __device__ __forceinline__ float exp_of(float x) {

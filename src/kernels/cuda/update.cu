@@ -8,7 +8,7 @@
  * of f32 the gradient may be of halves. Four go at once where addresses allow it. Updates of
  * several variables that wait for each other (later.h) are one launch over a table. */
 #include "kernels/cuda/chain.h"
-#include "kernels/cuda/halves.h"
+#include "kernels/cuda/half_types.h"
 
 enum { MAX_OPERANDS = 6 };
 

@@ -2,7 +2,7 @@
  * the row's own kernels need. */
 #include "kernels/cuda/widen.h"
 
-#include "kernels/cuda/halves.h"
+#include "kernels/cuda/half_types.h"
 #include "kernels/cuda/lib.h"
 
 static size_t wide_bytes(const snug_type *t) {

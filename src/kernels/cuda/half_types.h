@@ -1,4 +1,4 @@
-/* halves.h: floats of 16 bits as kernels hold them. They are computed in f32, sums in double as
+/* half_types.h: floats of 16 bits as kernels hold them. They are computed in f32, sums in double as
  * those of f32 are, and rounded once to the nearest, ties to even. What is not said in the type of
  * a row's main operand (a gradient, statistics, a bias) may be f32 beside halves: sn_line.
  *
