@@ -1,6 +1,6 @@
 /* kernels.c: times the hot kernels alone: milliseconds (least of several runs), GFLOP/s, workspace.
  *
- *     bench_kernels [threads] [part of an operator's name] [part of the types]
+ *     bench_kernels [threads] [part of an operator's name] [part of the types] [type for f32]
  *
  * With one thread the clock is the process' own, so that other work on the machine disturbs
  * little. */
@@ -110,6 +110,10 @@ static const sn_kernel_case cases[] = {
      "f32[8,112,112,96] f32[8,56,56,96]", .batch = 0},
     {"conv2d_dw", "groups=240 pad=2,2,2,2 kernel=5,5", "f32[8,28,28,240] f32[8,28,28,240]",
      .batch = 0},
+    {"attention", "", "f32[8,256,4,64] f32[8,256,4,64] f32[8,256,4,64]", .param = {0.125}},
+    {"attention_grad", "",
+     "f32[8,256,4,64] f32[8,256,4,64] f32[8,256,4,64] f32[8,256,4,64] f32[8,256,4] f32[8,256,4,64]",
+     .param = {0.125}},
     {"avgpool", "kernel=2,2 stride=2,2", "f32[32,56,56,64]", .batch = 0},
     {"avgpool_grad", "kernel=2,2 stride=2,2 input=56,56", "f32[32,28,28,64]", .batch = 0},
     {"moments", "", "f32[32,56,56,64]", .batch = 0},
@@ -119,7 +123,13 @@ static const sn_kernel_case cases[] = {
     {"layernorm", "", "f32[4096,512] f32[512] f32[512]", .param = {1e-3}},
     {"layernorm_dx", "", "f32[4096,512] f32[4096,512] f32[512] f32[4096] f32[4096]", .batch = 0},
     {"layernorm_sums", "", "f32[4096,512] f32[4096,512] f32[4096] f32[4096]", .batch = 0},
+    {"sum", "axes=0", "f32[100352,64]", .batch = 0},
+    {"sum", "axes=1", "f32[4096,512]", .batch = 0},
+    {"sum", "axes=1,2", "f32[32,56,56,64]", .batch = 0},
+    {"max", "axes=1", "f32[4096,512]", .batch = 0},
     {"softmax", "", "f32[4096,512]", .batch = 0},
+    {"softmax", "", "f32[64,50000]", .batch = 0},
+    {"log_softmax", "", "f32[4096,512]", .batch = 0},
     {"softmax_grad", "", "f32[4096,512] f32[4096,512]", .batch = 0},
     {"sparse_xent", "", "f32[20000,10] i32[20000]", .batch = 0},
     {"sparse_xent_grad", "", "f32[20000,10] i32[20000] f32[20000]", .batch = 0},
@@ -144,6 +154,13 @@ static double least_ms(const sn_test_call *r, const sn_call *call) {
         least = took < least ? took : least;
     }
     return least;
+}
+
+/* The types with this one in the place of f32. */
+static void retype(const char *types, const char *dtype, char *out) {
+    for (const char *at; (at = strstr(types, "f32[")) != NULL; types = at + 3)
+        out += sprintf(out, "%.*s%s", (int)(at - types), types, dtype);
+    strcpy(out, types);
 }
 
 static void bench(const sn_kernel_case *c, int n_threads) {
@@ -180,7 +197,12 @@ int main(int argc, char **argv) {
     const int n_threads = argc > 1 ? atoi(argv[1]) : 2;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
         if ((argc < 3 || strstr(cases[i].op, argv[2])) &&
-            (argc < 4 || strstr(cases[i].types, argv[3])))
-            bench(&cases[i], n_threads);
+            (argc < 4 || strstr(cases[i].types, argv[3]))) {
+            sn_kernel_case c = cases[i];
+            char types[256];
+            retype(c.types, argc < 5 ? "f32" : argv[4], types);
+            c.types = types;
+            bench(&c, n_threads);
+        }
     return 0;
 }

@@ -215,7 +215,7 @@ static void expect_layer(void **state, const char *cls, const char *config, cons
     const snug_type t = {.dtype = SNUG_F64, .rank = 2, .dims = {-1, 4}};
     const snug_type one = {.dtype = SNUG_F64, .rank = 2, .dims = {1, 4}};
     expect_ok(sn_network_create(*state, "net", &t, &n, &err), &err);
-    sn_network_set_dtype(n, SNUG_F64);
+    expect_ok(sn_network_set_policy(n, &(sn_policy){SNUG_F64, SNUG_F64, false}, &err), &err);
     expect_ok(add(n, cls, config, &err), &err);
     expect_ok(sn_graph_create(*state, &g, &err), &err);
     expect_ok(sn_graph_input(g, "x", &one, &in, &err), &err);

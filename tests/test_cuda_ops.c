@@ -4,8 +4,10 @@
  * they give the bits they give one by one, wherever their operands lie. Kernels run in the
  * emulator, or with SNUG_TEST_PLUGIN=path on the GPU of that plug-in. */
 #include "base/rng.h"
+#include "op/impl.h"
 #include "support/call.h"
 #include "support/cuda_door.h"
+#include "support/cuda_driver.h"
 #include "support/kernel_call.h"
 #include "support/support.h"
 
@@ -70,18 +72,60 @@ static bool has(const sn_opdesc *d) {
     X(maxpool_pick)                                                                                \
     X(dropout)
 
+static bool is_half(snug_dtype dtype) {
+    return dtype == SNUG_F16 || dtype == SNUG_BF16;
+}
+
 /* How far from the reference: 1e-5 of a value in f32, 1e-12 in f64, and what the CPU's own fast
- * kernels are allowed for cancellation and the order of sums. */
+ * kernels are allowed for cancellation and the order of sums; halves are computed as f32 and may
+ * then be rounded to a neighbour. */
 static sn_tolerance tolerance_of(const sn_subject *s) {
 #define EXACT(name) [SN_OP_##name] = true,
     static const bool exact[SN_N_OPS] = {EXACT_MAP(EXACT)};
     sn_tolerance t = sn_case_tolerances[s->op];
     if (exact[s->op] || (s->op == SN_OP_random && s->real == SNUG_F32))
         return (sn_tolerance){0};
-    t.ulps = s->real == SNUG_F32 ? 84 : 4500;
+    t.ulps = s->real == SNUG_F64 ? 4500 : 84;
     t.inputs += 4;
     t.largest += 2;
     return t;
+}
+
+static bool is_recurrent(sn_op op) {
+    return op >= SN_OP_lstm && op <= SN_OP_simple_rnn_grad;
+}
+
+/* Whether a library's result may be rounded before it is finished: by a bias, by an activation, or
+ * as f32. */
+static bool is_finished(const sn_subject *s) {
+    const bool posed = sn_emulated_world()->has_libraries;
+    const int64_t act = s->op == SN_OP_matmul ? s->desc.attrs.matmul.act : SN_ACT_none;
+    return (posed || strcmp(door->name, "emulated") != 0) &&
+           ((s->op == SN_OP_conv2d && s->desc.n_in > 2) || s->op == SN_OP_conv2d_dw ||
+            s->op == SN_OP_conv2d_pool_dw || (act != SN_ACT_none && act != SN_ACT_relu));
+}
+
+/* Whether halves are stored on the way: what a convolution gives before it is pooled, and the
+ * gradient before it goes back through one, where windows overlap: elsewhere it is a copy. The
+ * processor stores the states of recurrent rows. */
+static bool is_stored(const sn_subject *s) {
+    const int64_t *dx = s->desc.attrs.conv_pool_dx.pool, *dw = s->desc.attrs.conv_pool_dw.pool;
+    return s->op == SN_OP_conv2d_pool || is_finished(s) ||
+           (is_recurrent(s->op) && is_half(s->real)) ||
+           (s->op == SN_OP_conv2d_pool_dx && (dx[0] > dx[2] || dx[1] > dx[3])) ||
+           (s->op == SN_OP_conv2d_pool_dw && (dw[0] > dw[2] || dw[1] > dw[3]));
+}
+
+/* What is stored is rounded once more, states in every step, and the winners of pooling may be
+ * others where they are near. */
+static void expect_near(sn_subject *s, const char *what, snug_dtype dtype, const snug_view *got,
+                        const snug_view *wanted, sn_tolerance t) {
+    const bool stored = is_half(dtype) && is_stored(s);
+    const double digits = dtype == SNUG_F16 ? 0x1p13 : 0x1p16;
+    t.largest += stored ? digits * (is_recurrent(s->op) ? 4 : 1) : 0;
+    for (int k = 0; k < s->desc.n_out; k++)
+        if (!stored || got[k].type.dtype != SNUG_OPAQUE)
+            sn_expect_view_near(s, what, k, &got[k], &wanted[k], t);
 }
 
 typedef struct {
@@ -135,7 +179,7 @@ static void check_reference(sn_subject *s) {
         before[i] = sn_view_copy(&s->in[i]);
     if (sn_call_ok(s, &reference, wanted) &&
         run_cuda(s, &(manner){.poison = 0xff}, &s->desc, s->in, got))
-        sn_expect_near(s, "CUDA", got, wanted, tolerance_of(s));
+        expect_near(s, "CUDA", s->real, got, wanted, tolerance_of(s));
     for (int i = 0; i < s->desc.n_in; i++)
         if (memcmp(before[i].data, s->in[i].data, before[i].bytes) != 0)
             sn_complain(s, "wrote to input %d", i);
@@ -213,10 +257,11 @@ static void test_in_place_gives_the_same_bits(void **state) {
 
 /* --- accumulate ------------------------------------------------------------------------------ */
 
+/* Sums over parts are not of halves: nobody adds into one. */
 static void check_accumulate(sn_subject *s) {
     const bool fused =
         s->op == SN_OP_matmul && (s->desc.n_in == 3 || s->desc.attrs.matmul.act != SN_ACT_none);
-    if (!has(&s->desc) || !sn_ops[s->op].accumulates || fused)
+    if (!has(&s->desc) || !sn_ops[s->op].accumulates || fused || is_half(s->desc.out[0].dtype))
         return;
     snug_view once[SN_MAX_OUT], twice[SN_MAX_OUT];
     make_outputs(s, &s->desc, 0xff, once);
@@ -378,7 +423,7 @@ static void compare_retyped(sn_subject *s, const sn_opdesc *d) {
 
 static void check_types(sn_subject *s) {
     static const snug_dtype types[] = {SNUG_I8,   SNUG_U8,  SNUG_I32, SNUG_I64,
-                                       SNUG_BOOL, SNUG_I16, SNUG_U32, SNUG_F16};
+                                       SNUG_BOOL, SNUG_I16, SNUG_U32};
     sn_cpu_device cpu;
     sn_cpu_device_init(&cpu, 1, true);
     for (size_t i = 0; i < sizeof types / sizeof types[0] && s->real == SNUG_F32; i++) {
@@ -395,14 +440,155 @@ static void test_other_types_give_the_processors_numbers(void **state) {
     sn_sweep_rows("other types", check_types);
 }
 
+/* --- halves ---------------------------------------------------------------------------------- */
+
+/* Operands in order: inputs, then outputs. */
+static snug_type *operand(sn_opdesc *d, int i) {
+    return i < d->n_in ? &d->in[i] : &d->out[i - d->n_in];
+}
+
+/* Where another type than the first input's was taken, by row and operand. */
+static int mixtures[SN_N_OPS][SN_MAX_IN + SN_MAX_OUT];
+
+/* The numbers of `from` in the types of d's inputs; all of them are halves of `dtype`. */
+static void make_halves(const sn_subject *s, const sn_opdesc *d, snug_dtype dtype, snug_view *in) {
+    for (int i = 0; i < d->n_in; i++) {
+        if (!sn_dtype_is_float(s->desc.in[i].dtype)) {
+            in[i] = sn_view_copy(&s->in[i]);
+            continue;
+        }
+        snug_type t = d->in[i];
+        t.dtype = dtype;
+        snug_view half = sn_view_make(&t, 0, 0);
+        in[i] = sn_view_make(&d->in[i], 0, 0);
+        for (int64_t k = 0; k < sn_view_count(&half); k++) {
+            sn_view_put(&half, k, sn_view_get(&s->in[i], k));
+            sn_view_put(&in[i], k, sn_view_get(&half, k));
+        }
+        sn_view_free(&half);
+    }
+}
+
+/* The processor's outputs of f32, in the types of d's. */
+static bool make_wanted(sn_subject *s, const sn_opdesc *d, snug_dtype dtype, snug_view *wanted) {
+    const sn_how reference = {.n_threads = 1, .poison = 0xa5};
+    snug_view in[SN_MAX_IN], out[SN_MAX_OUT];
+    make_halves(s, &s->desc, dtype, in);
+    sn_outputs_make(s, &reference, &s->desc, out);
+    make_outputs(s, d, 0, wanted);
+    const bool ok = sn_call_try(s, &reference, &s->desc, in, out, NULL) == SNUG_OK;
+    for (int k = 0; k < d->n_out && ok; k++)
+        for (int64_t i = 0; i < sn_view_count(&wanted[k]); i++)
+            sn_view_put(&wanted[k], i, sn_view_get(&out[k], i));
+    sn_views_free(in, d->n_in);
+    sn_views_free(out, d->n_out);
+    return ok;
+}
+
+static void compare_halves(sn_subject *s, const sn_opdesc *d, snug_dtype dtype) {
+    snug_view in[SN_MAX_IN], wanted[SN_MAX_OUT], got[SN_MAX_OUT];
+    sn_tolerance t = tolerance_of(s);
+    t.ulps += 2; /* no row has the bits of f32 here */
+    make_halves(s, d, dtype, in);
+    make_outputs(s, d, 0xff, got);
+    if (make_wanted(s, d, dtype, wanted) && run_cuda(s, &(manner){.poison = 0xff}, d, in, got))
+        expect_near(s, snug_dtype_name(dtype), dtype, got, wanted, t);
+    sn_views_free(in, d->n_in);
+    sn_views_free(wanted, d->n_out);
+    sn_views_free(got, d->n_out);
+}
+
+/* One operand of f32 among halves, or one of halves among f32. */
+static void check_mixture(sn_subject *s, const sn_opdesc *halves, int i, bool one_is_half) {
+    const snug_dtype dtype = halves->in[0].dtype;
+    sn_opdesc d = one_is_half ? s->desc : *halves;
+    sn_opdesc h = *halves;
+    if (operand((sn_opdesc *)&s->desc, i)->dtype != SNUG_F32)
+        return;
+    operand(&d, i)->dtype = one_is_half ? operand(&h, i)->dtype : SNUG_F32;
+    if (!has(&d))
+        return;
+    mixtures[s->op][i]++;
+    compare_halves(s, &d, dtype);
+}
+
+static void check_halves(sn_subject *s) {
+    static const snug_dtype types[] = {SNUG_F16, SNUG_BF16};
+    if (s->real != SNUG_F32 || sn_subject_elements(s) > 20000)
+        return;
+    for (int k = 0; k < 2; k++) {
+        sn_opdesc d;
+        if (!retype(s, types[k], &d) || (s->op == SN_OP_cast && is_half(d.out[0].dtype)))
+            continue;
+        if (has(&d))
+            compare_halves(s, &d, types[k]);
+        for (int i = 0; i < d.n_in + d.n_out && d.n_in > 0 && d.in[0].dtype == types[k]; i++) {
+            check_mixture(s, &d, i, false);
+            check_mixture(s, &d, i, true);
+        }
+    }
+}
+
+/* What a network's f32 masters and statistics need beside halves. */
+static void test_halves_are_computed_as_f32(void **state) {
+    (void)state;
+    static const struct {
+        sn_op op;
+        int operand;
+    } wanted[] = {{SN_OP_matmul, 1},         {SN_OP_matmul, 2},
+                  {SN_OP_adam, 3},           {SN_OP_sgd, 1},
+                  {SN_OP_normalise, 1},      {SN_OP_normalise, 2},
+                  {SN_OP_normalise, 3},      {SN_OP_layernorm, 1},
+                  {SN_OP_layernorm, 4},      {SN_OP_layernorm_dx, 3},
+                  {SN_OP_layernorm_sums, 4}, {SN_OP_normalise_sums, 2},
+                  {SN_OP_channel_affine, 2}, {SN_OP_conv2d, 1},
+                  {SN_OP_conv2d, 2},         {SN_OP_conv2d_dx, 1},
+                  {SN_OP_conv2d_dw, 2},      {SN_OP_conv2d_pool, 1},
+                  {SN_OP_conv2d_pool_dw, 3}};
+    memset(mixtures, 0, sizeof mixtures);
+    sn_sweep_rows("halves", check_halves);
+    for (size_t k = 0; k < sizeof wanted / sizeof wanted[0]; k++)
+        if (mixtures[wanted[k].op][wanted[k].operand] == 0)
+            fail_msg("%s takes no operand %d of f32 beside halves", sn_ops[wanted[k].op].name,
+                     wanted[k].operand);
+}
+
+/* What own kernels do around the libraries: these are posed for, or a card has them. */
+static int library_cases[SN_N_OPS][SNUG_N_DTYPES];
+
+static void check_around_libraries(sn_subject *s) {
+    sn_variant v = {0};
+    const bool product = s->op == SN_OP_matmul ||
+                         (s->op >= SN_OP_conv2d && s->op <= SN_OP_conv2d_dw) ||
+                         (s->op >= SN_OP_conv2d_pool && s->op <= SN_OP_conv2d_pool_dw);
+    if (!product || door->describe(&s->desc, &v, NULL) != SNUG_OK || !sn_impl_is_library(v.impl))
+        return;
+    library_cases[s->op][s->real]++;
+    check_reference(s);
+    check_halves(s);
+}
+
+static void test_libraries_are_given_what_they_want(void **state) {
+    (void)state;
+    static const sn_op ops[] = {SN_OP_conv2d, SN_OP_conv2d_dx, SN_OP_conv2d_dw, SN_OP_conv2d_pool};
+    memset(library_cases, 0, sizeof library_cases);
+    sn_emulated_world()->has_libraries = true;
+    sn_sweep_rows("libraries", check_around_libraries);
+    sn_emulated_world()->has_libraries = false;
+    for (size_t k = 0; k < sizeof ops / sizeof ops[0]; k++)
+        if (library_cases[ops[k]][SNUG_F32] == 0 || library_cases[ops[k]][SNUG_BF16] == 0)
+            fail_msg("no library ran a case of %s", sn_ops[ops[k]].name);
+}
+
 /* --- calls that run together ------------------------------------------------------------------ */
 enum { ZONE = 4 << 20, MOST_CALLS = 40, N_PARAMS = 16, PLACES = 6 };
 
-/* Parameters, then f32 numbers, then f64 ones. */
+/* Parameters, then f32 numbers, then f64 ones, then f16 and bf16. */
 typedef struct {
     sn_scalar param[N_PARAMS];
     float narrow[ZONE / 4];
     double wide[ZONE / 8];
+    uint16_t half[ZONE / 2], brain[ZONE / 2];
 } memory;
 
 typedef struct {
@@ -431,8 +617,9 @@ static bool meet(const snug_view *a, const snug_view *b) {
            (char *)b->data < (char *)a->data + a->bytes;
 }
 
-/* d, c: as large as the result, or one per channel; capitals: f64. The result is the last letter;
- * "=k" behind it: it has k results, which lie where the first operands do. */
+/* d, c: as large as the result, or one per channel; D, C: of f64, h, k: of f16, b, l: of bf16. The
+ * result is the last letter; "=k" behind it: it has k results, which lie where the first operands
+ * do. */
 static const struct {
     const char *op, *attrs, *form;
 } links[] = {
@@ -456,17 +643,37 @@ static const struct {
     {"softplus", "", "dd"},
     {"sgd", "rate=0.5", "ddd=1"},
     {"adam", "rate=0.5 one_minus_beta1=0.1 one_minus_beta2=0.1 epsilon=0.1", "ddddd=3"},
+    {"relu", "", "hh"},
+    {"sigmoid", "", "bb"},
+    {"affine", "scale=2 shift=1", "hh"},
+    {"add", "", "hhh"},
+    {"mul", "", "blb"},
+    {"div", "", "bbb"},
+    {"relu_grad", "", "hhh"},
+    {"cast", "dtype=f32", "hd"},
+    {"cast", "dtype=bf16", "db"},
+    {"cast", "dtype=f16", "Dh"},
+    {"normalise", "epsilon=0.5", "hcccch"},
+    {"normalise", "epsilon=0.5", "bllllb"},
+    {"channel_affine", "", "hhckch"},
+    {"sgd", "rate=0.5", "dhd=1"},
+    {"sgd", "rate=0.5", "bbb=1"},
+    {"adam", "rate=0.5 one_minus_beta1=0.1 one_minus_beta2=0.1 epsilon=0.1", "dddbd=3"},
 };
 
 /* Somewhere in its zone, often where another was. */
 static snug_view place_view(together *t, char form) {
-    const bool wide = form == 'D' || form == 'C';
-    snug_view v = {.type = {.dtype = wide ? SNUG_F64 : SNUG_F32, .rank = 2}};
-    v.type.dims[0] = form == 'c' || form == 'C' ? 1 : t->rows;
+    const bool wide = strchr("DC", form), half = strchr("hk", form), brain = strchr("bl", form);
+    snug_view v = {.type = {.dtype = SNUG_F32, .rank = 2}};
+    v.type.dtype = wide ? SNUG_F64 : half ? SNUG_F16 : brain ? SNUG_BF16 : SNUG_F32;
+    v.type.dims[0] = strchr("cCkl", form) ? 1 : t->rows;
     v.type.dims[1] = t->channels;
-    v.bytes = (size_t)(v.type.dims[0] * t->channels) * (wide ? 8 : 4);
+    v.bytes = (size_t)(v.type.dims[0] * t->channels) * snug_dtype_bytes(v.type.dtype);
     const size_t shift = 16 * (size_t)(draw(t, 8) == 0 ? draw(t, 4) : 0);
-    char *zone = wide ? (char *)t->m->wide : (char *)t->m->narrow;
+    char *zone = wide    ? (char *)t->m->wide
+                 : half  ? (char *)t->m->half
+                 : brain ? (char *)t->m->brain
+                         : (char *)t->m->narrow;
     v.data = zone + draw(t, PLACES) * (ZONE / PLACES / 64 * 64) + shift;
     return v;
 }
@@ -528,6 +735,11 @@ static void fill_memory(memory *m, uint64_t key) {
     sn_random_fill_f32(SN_RANDOM_UNIFORM, key, 0, ZONE / 4, m->narrow);
     for (size_t i = 0; i < ZONE / 8; i++)
         m->wide[i] = 0.5 + (double)m->narrow[i];
+    for (size_t i = 0; i < ZONE / 2; i++) { /* 1/8 to 1, 1/8 to 2 */
+        const uint32_t bits = (uint32_t)i * 2654435761u >> 16;
+        m->half[i] = (uint16_t)(0x3000u + bits % 0xc00u);
+        m->brain[i] = (uint16_t)(0x3e00u + bits % 0x200u);
+    }
 }
 
 /* Launches of the calls one by one and together, whose memory is the same. */
@@ -562,9 +774,9 @@ static void test_calls_that_run_together_give_the_same_bits(void **state) {
     (void)state;
     memory *m = malloc(sizeof *m);
     assert_non_null(m);
-    for (uint64_t key = 1; key <= 12; key++)
+    for (uint64_t key = 1; key <= 16; key++)
         compare_random(m, key, 3, MOST_CALLS);
-    for (uint64_t key = 20; key <= 22; key++) /* of packs */
+    for (uint64_t key = 20; key <= 25; key++) /* of packs */
         compare_random(m, key, 4200, 12);
     free(m);
 }
@@ -741,11 +953,13 @@ int main(void) {
     }
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_kernels_agree_with_the_processor),
+        cmocka_unit_test(test_libraries_are_given_what_they_want),
         cmocka_unit_test(test_in_place_gives_the_same_bits),
         cmocka_unit_test(test_accumulating_adds_to_what_is_there),
         cmocka_unit_test(test_slices_draw_what_the_whole_draws),
         cmocka_unit_test(test_values_out_of_range_are_refused),
         cmocka_unit_test(test_other_types_give_the_processors_numbers),
+        cmocka_unit_test(test_halves_are_computed_as_f32),
         cmocka_unit_test(test_calls_that_run_together_give_the_same_bits),
         cmocka_unit_test(test_one_channel_gives_the_same_bits_together),
         cmocka_unit_test(test_what_nobody_reads_is_not_stored),

@@ -471,8 +471,12 @@ static void test_device_describes_and_refuses(void **state) {
     expect_ok(cpu.device.describe(&cpu.device, &k.d, &v, &err), &err);
     assert_string_equal(v.impl, "reference");
     assert_int_equal(v.workspace_bytes, 0);
-    k.d.in[0].dtype = SNUG_BF16;
-    expect_status(cpu.device.describe(&cpu.device, &k.d, &v, &err), SNUG_E_UNSUPPORTED, &err);
+    k.d.in[0].dtype = k.d.out[0].dtype = SNUG_BF16;
+    expect_ok(cpu.device.describe(&cpu.device, &k.d, &v, &err), &err);
+    assert_true(v.bytes == 40000 * 3 * 2 + 3 * 2);
+    sn_opdesc factors = {.op = SN_OP_cholesky, .n_in = 1, .in = {SHAPE(SNUG_BF16, 3, 3)}};
+    expect_ok(sn_op_infer(&factors, &err), &err);
+    expect_status(cpu.device.describe(&cpu.device, &factors, &v, &err), SNUG_E_UNSUPPORTED, &err);
     expect_text(err.text, "bf16 operands");
     sn_kernel_close(&k);
 }

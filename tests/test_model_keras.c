@@ -200,8 +200,63 @@ static void test_float64_policy_is_taken_over(void **state) {
         snug_error err = {0};
         char path[256];
         expect_ok(load_text(*state, texts[i], &n, &c, path, &err), &err);
-        assert_int_equal(n->variable_dtype, SNUG_F64);
+        assert_int_equal(n->policy.variable, SNUG_F64);
         assert_int_equal(n->layers[0].output.dtype, SNUG_F64);
+        sn_network_destroy(n);
+    }
+}
+
+/* The first layer's policy is the network's; what differs from it is a layer's own. */
+static void test_policies_of_layers(void **state) {
+    static const char text[] = MODEL(
+        INPUT "," DENSE(",\"dtype\":{\"class_name\":\"DTypePolicy\",\"config\":{\"name\":"
+                        "\"mixed_bfloat16\"}}") ",{\"class_name\":\"Dense\",\"config\":{\"name\":"
+                                                "\"last\",\"units\":2,\"dtype\":\"float16\"}}");
+    sn_network *n;
+    sn_keras_compile c;
+    snug_error err = {0};
+    char path[256];
+    expect_ok(load_text(*state, text, &n, &c, path, &err), &err);
+    assert_int_equal(n->policy.variable, SNUG_F32);
+    assert_int_equal(n->policy.compute, SNUG_BF16);
+    assert_int_equal(n->tensors[0].type.dtype, SNUG_F32);
+    assert_int_equal(n->layers[0].output.dtype, SNUG_BF16);
+    assert_int_equal(n->vars[0].type.dtype, SNUG_F32);
+    assert_int_equal(n->layers[1].output.dtype, SNUG_F16);
+    assert_int_equal(n->vars[2].type.dtype, SNUG_F16);
+    expect_ok(sn_network_set_policy(n, &(sn_policy){SNUG_F64, SNUG_F64, false}, &err), &err);
+    assert_int_equal(n->tensors[0].type.dtype, SNUG_F64);
+    assert_int_equal(n->vars[0].type.dtype, SNUG_F64);
+    assert_int_equal(n->layers[0].output.dtype, SNUG_F64);
+    assert_int_equal(n->layers[1].output.dtype, SNUG_F16); /* its own */
+    assert_int_equal(n->vars[2].type.dtype, SNUG_F16);
+    sn_network_destroy(n);
+}
+
+/* A scale that is not Keras' own is not honoured, where one is needed. */
+static void test_loss_scales_of_files(void **state) {
+    static const char *const policies[] = {"mixed_bfloat16", "mixed_float16"};
+    for (int k = 0; k < 4; k++) {
+        char text[900], path[256];
+        sn_network *n;
+        sn_keras_compile c;
+        snug_error err = {0};
+        snprintf(
+            text, sizeof text,
+            "{\"class_name\":\"Sequential\",\"config\":{\"dtype\":\"%s\",\"layers\":["
+            "{\"class_name\":\"Dense\",\"config\":{\"units\":2,\"batch_input_shape\":[null,3]}}"
+            "]},\"compile_config\":{\"optimizer\":{\"class_name\":\"LossScaleOptimizer\","
+            "\"config\":{\"inner_optimizer\":{\"class_name\":\"SGD\",\"config\":{}},"
+            "\"initial_scale\":%s,\"dynamic_growth_steps\":2000}}}}",
+            policies[k / 2], k % 2 ? "16.0" : "32768.0");
+        const snug_status status = load_text(*state, text, &n, &c, path, &err);
+        if (k == 3) {
+            expect_status(status, SNUG_E_UNSUPPORTED, &err);
+            assert_non_null(strstr(err.text, "optimizer = "));
+            continue;
+        }
+        expect_ok(status, &err);
+        assert_string_equal(c.optimizer, "sgd");
         sn_network_destroy(n);
     }
 }
@@ -344,6 +399,8 @@ static const struct CMUnitTest tests[] = {
     engine_test(test_shape_of_the_input_may_stand_in_four_places),
     engine_test(test_integer_input_feeds_an_embedding),
     engine_test(test_float64_policy_is_taken_over),
+    engine_test(test_policies_of_layers),
+    engine_test(test_loss_scales_of_files),
     engine_test(test_compile_settings_in_their_forms),
     engine_test(test_unknown_layer_is_named_with_those_like_it),
     cmocka_unit_test(test_refuses_json_nested_10000_deep),
@@ -432,15 +489,20 @@ static const struct CMUnitTest tests[] = {
         "unknown_initialiser",
         MODEL(INPUT "," DENSE(",\"kernel_initializer\":{\"class_name\":\"Spiral\",\"config\":{}}")),
         FORMAT, "spiral"),
-    REFUSED("mixed_precision",
+    REFUSED("a_policy_that_is_none",
             "{\"class_name\":\"Sequential\",\"config\":{\"dtype\":{\"config\":{\"name\":"
-            "\"mixed_float16\"}},\"layers\":[" INPUT "," DENSE("") "]}}",
-            UNSUPPORTED, "mixed_float16"),
-    REFUSED("mixed_precision_of_one_layer",
-            MODEL(INPUT
-                  "," DENSE(",\"dtype\":\"float32\"") ",{\"class_name\":\"Flatten\",\"config\":"
-                                                      "{\"dtype\":\"mixed_bfloat16\"}}"),
-            UNSUPPORTED, "mixed_bfloat16"),
+            "\"mixed_float32\"}},\"layers\":[" INPUT "," DENSE("") "]}}",
+            UNSUPPORTED, "'mixed_float32' is no dtype policy"),
+    REFUSED("a_policy_of_whole_numbers", MODEL(INPUT "," DENSE(",\"dtype\":\"int32\"")),
+            UNSUPPORTED, "'int32' is no dtype policy"),
+    REFUSED("a_quantised_policy",
+            MODEL(INPUT "," DENSE(",\"dtype\":{\"class_name\":\"QuantizedDTypePolicy\",\"config\":"
+                                  "{\"mode\":\"int8\",\"source_name\":\"float32\"}}")),
+            UNSUPPORTED, "QuantizedDTypePolicy"),
+    REFUSED("a_map_of_policies",
+            MODEL(INPUT "," DENSE(",\"dtype\":{\"class_name\":\"DTypePolicyMap\",\"config\":"
+                                  "{\"default_policy\":null,\"policy_map\":{}}}")),
+            UNSUPPORTED, "DTypePolicyMap"),
     REFUSED("channels_somewhere",
             MODEL("{\"class_name\":\"MaxPooling2D\",\"config\":{\"batch_input_shape\":[null,4,"
                   "4,1],\"data_format\":\"channels_middle\"}}"),

@@ -37,7 +37,7 @@ static void test_fast_kernels_agree_with_references(void **state) {
     memset(half_cases, 0, sizeof half_cases);
     sn_sweep_rows("fast = reference", check_fast);
     for (int op = 0; op < SN_N_OPS; op++)
-        if (half_cases[op] == 0 && sn_cpu_family_of((sn_op)op)->takes_stored == SN_HALF_DTYPES)
+        if (half_cases[op] == 0 && sn_cpu_family_of((sn_op)op)->takes_stored & SN_HALF_DTYPES)
             fail_msg("no case of %s ran in halves", sn_ops[op].name);
 }
 
@@ -297,6 +297,128 @@ static void test_bits_do_not_depend_on_threads(void **state) {
     sn_sweep_rows("threads", check_threads);
 }
 
+/* --- halves = f32, rounded --------------------------------------------------------------------- */
+
+/* Their kernels of halves are others than those of f32: references, which round once from double,
+ * and draws. */
+static bool has_own_halves(sn_op op) {
+    const bool recurrent = op >= SN_OP_lstm && op <= SN_OP_simple_rnn_grad;
+    const bool product = op == SN_OP_matmul || (op >= SN_OP_conv2d && op <= SN_OP_conv2d_pool_dw);
+    const bool attention = op == SN_OP_attention || op == SN_OP_attention_grad;
+    return recurrent || product || attention || op == SN_OP_random || op == SN_OP_normalise_line;
+}
+
+static snug_view as_dtype(const snug_view *v, snug_dtype dtype) {
+    snug_type t = v->type;
+    const bool half = t.dtype == SNUG_F16 || t.dtype == SNUG_BF16;
+    if (!half && !(t.dtype == SNUG_F32 && dtype != SNUG_F32))
+        return sn_view_copy(v);
+    t.dtype = dtype;
+    const snug_view to = sn_view_make(&t, 0, 0);
+    expect_ok(sn_convert(v->type.dtype, v->data, dtype, to.data, (size_t)sn_view_count(v), NULL),
+              NULL);
+    return to;
+}
+
+/* Of a call with operands of types d, those of the case but for f32 where there were halves. */
+static void compare_with_f32(sn_subject *s, const sn_how *how, const sn_opdesc *d,
+                             const sn_opdesc *f32) {
+    char text[64];
+    snug_view in[SN_MAX_IN], wide_in[SN_MAX_IN], wide[SN_MAX_OUT], got[SN_MAX_OUT];
+    sn_outputs_make(s, how, f32, wide);
+    sn_outputs_make(s, how, d, got);
+    for (int i = 0; i < d->n_in; i++) {
+        in[i] =
+            d->in[i].dtype == SNUG_F32 ? as_dtype(&s->in[i], SNUG_F32) : sn_view_copy(&s->in[i]);
+        wide_in[i] = as_dtype(&s->in[i], SNUG_F32);
+    }
+    if (sn_call_on(s, how, f32, wide_in, wide) && sn_call_on(s, how, d, in, got))
+        for (int k = 0; k < d->n_out; k++) {
+            snug_view wanted = as_dtype(&wide[k], d->out[k].dtype);
+            sn_expect_view_near(s, sn_how_text(how, text), k, &got[k], &wanted, (sn_tolerance){0});
+            sn_view_free(&wanted);
+        }
+    sn_views_free(in, d->n_in);
+    sn_views_free(wide_in, d->n_in);
+    sn_views_free(wide, d->n_out);
+    sn_views_free(got, d->n_out);
+}
+
+/* Operands that kernels take in f32 beside halves, as bits: statistics, parameters, labels, losses,
+ * sums; variables and slots beside gradients. */
+static const struct {
+    sn_op op;
+    uint32_t in, out;
+} mixtures[] = {
+    {SN_OP_normalise, 0x1e, 0},
+    {SN_OP_normalise_sums, 0xc, 3},
+    {SN_OP_channel_affine, 0x1c, 0},
+    {SN_OP_layernorm, 6, 6},
+    {SN_OP_layernorm_dx, 0x1c, 0},
+    {SN_OP_layernorm_sums, 0xc, 3},
+    {SN_OP_softmax_xent, 2, 1},
+    {SN_OP_softmax_xent_grad, 6, 0},
+    {SN_OP_sparse_xent, 0, 1},
+    {SN_OP_sparse_xent_grad, 4, 0},
+    {SN_OP_softmax_xent_grad, 1, 0},
+    {SN_OP_sum, 0, 1},
+    {SN_OP_scatter_add, 0, 1},
+    {SN_OP_scatter_nd, 0, 1},
+    {SN_OP_moving_average, 1, 1},
+    {SN_OP_sgd, 1, 1},
+    {SN_OP_sgd_momentum, 3, 3},
+    {SN_OP_adam, 7, 7},
+    {SN_OP_rmsprop, 3, 3},
+    {SN_OP_adagrad, 3, 3},
+    {SN_OP_lion, 3, 3},
+};
+enum { N_MIXTURES = sizeof mixtures / sizeof mixtures[0] };
+
+static void compare_mixture(sn_subject *s, const sn_how *how, const sn_opdesc *f32, int m) {
+    sn_opdesc d = s->desc;
+    for (int i = 0; i < d.n_in; i++)
+        if (mixtures[m].in >> i & 1)
+            d.in[i] = f32->in[i];
+    for (int k = 0; k < d.n_out; k++)
+        if (mixtures[m].out >> k & 1)
+            d.out[k] = f32->out[k];
+    compare_with_f32(s, how, &d, f32);
+}
+
+/* A half kernel gives what that of f32 gives for the same numbers, rounded once: its sums are not
+ * sums of halves. */
+static void check_rounded(sn_subject *s) {
+    sn_opdesc f32 = s->desc;
+    bool has_halves = false;
+    for (int i = 0; i < f32.n_in; i++) {
+        if (f32.in[i].dtype != SNUG_F16 && f32.in[i].dtype != SNUG_BF16)
+            continue;
+        f32.in[i].dtype = SNUG_F32;
+        has_halves = true;
+    }
+    if (!has_halves || has_own_halves(s->op) || sn_op_infer(&f32, NULL) != SNUG_OK)
+        return;
+    for (int i = 0; sn_isa_at(i); i++) {
+        const sn_how how = {.isa = sn_isa_at(i), .n_threads = 2, .poison = 0xa5};
+        compare_with_f32(s, &how, &s->desc, &f32);
+        for (int m = 0; m < N_MIXTURES; m++)
+            if (mixtures[m].op == s->op)
+                compare_mixture(s, &how, &f32, m);
+    }
+}
+
+static void test_halves_are_f32_rounded(void **state) {
+    (void)state;
+    sn_sweep w;
+    sn_sweep_begin(&w, "halves = f32 rounded");
+    sn_sweep_run(&w, check_rounded);
+    for (int op = 0; op < SN_N_OPS; op++)
+        if (w.checked[op] == 0 && sn_ops[op].min_in > 0 && !has_own_halves((sn_op)op) &&
+            sn_cpu_family_of((sn_op)op)->takes_stored & SN_HALF_DTYPES && op != SN_OP_one_hot)
+            fail_msg("no case of %s was compared in halves", sn_ops[op].name);
+    sn_sweep_end(&w);
+}
+
 /* --- whole numbers that are stored; halves are in every sweep ---------------------------------- */
 
 /* The case with `dtype` in place of f32; false: its row has no such. */
@@ -320,26 +442,51 @@ static snug_view converted(const snug_view *v, const snug_type *t) {
     return to;
 }
 
-/* A run in the dtype gives what one in f32 gives, of whole numbers that both have. */
+/* The low bytes of 64: wrapping. Others are as they are. */
+static snug_view wrapped(const snug_view *v, const snug_type *t) {
+    if (v->type.dtype == t->dtype)
+        return sn_view_copy(v);
+    const snug_view to = sn_view_make(t, 0, 0);
+    const size_t bytes = snug_dtype_bytes(t->dtype);
+    for (int64_t i = 0; i < sn_view_count(v); i++)
+        memcpy((char *)to.data + (size_t)i * bytes, (const int64_t *)v->data + i, bytes);
+    return to;
+}
+
+/* A run in the dtype gives what one in i64 gives, of whole numbers that the dtype has. */
 static void compare_stored(sn_subject *s, const sn_how *how, const sn_opdesc *d) {
-    snug_view in[SN_MAX_IN], out[SN_MAX_OUT], got[SN_MAX_OUT];
-    sn_outputs_make(s, how, &s->desc, out);
+    snug_view in[SN_MAX_IN], wide[SN_MAX_IN], out[SN_MAX_OUT], got[SN_MAX_OUT];
+    sn_opdesc as_i64;
+    /* constants, and the extremes of nothing */
+    const bool saturates =
+        s->op == SN_OP_fill || s->op == SN_OP_pad || s->op == SN_OP_max || s->op == SN_OP_min;
+    if (!retype(s, SNUG_I64, &as_i64))
+        return;
+    sn_outputs_make(s, how, &as_i64, out);
     sn_outputs_make(s, how, d, got);
-    for (int i = 0; i < d->n_in; i++)
+    for (int i = 0; i < d->n_in; i++) {
         in[i] = converted(&s->in[i], &d->in[i]);
-    if (sn_call_ok(s, how, out) && sn_call_on(s, how, d, in, got))
+        wide[i] = converted(&in[i], &as_i64.in[i]);
+    }
+    if (sn_call_on(s, how, &as_i64, wide, out) && sn_call_on(s, how, d, in, got))
         for (int k = 0; k < d->n_out; k++) {
-            snug_view wanted = converted(&out[k], &d->out[k]);
-            sn_expect_view_bits(s, "stored", k, &got[k], &wanted);
+            snug_view wanted = (saturates ? converted : wrapped)(&out[k], &d->out[k]);
+            sn_expect_view_bits(s, snug_dtype_name(d->out[k].dtype), k, &got[k], &wanted);
             sn_view_free(&wanted);
         }
     sn_views_free(in, d->n_in);
-    sn_views_free(out, s->desc.n_out);
+    sn_views_free(wide, d->n_in);
+    sn_views_free(out, d->n_out);
     sn_views_free(got, d->n_out);
 }
 
-static double small_whole(double v) {
-    return isfinite(v) ? fmod(fabs(trunc(v)), 100) : 0;
+/* Indices stay within their extents; others may wrap when they are multiplied. */
+static void make_whole(const snug_view *v) {
+    const bool real = sn_dtype_is_float(v->type.dtype);
+    for (int64_t i = 0; i < sn_view_count(v); i++) {
+        const double x = sn_view_get(v, i), small = isfinite(x) ? fmod(trunc(x), 100) : 0;
+        sn_view_put(v, i, real ? small * (i % 3 == 0 ? 641 : 1) : fabs(small));
+    }
 }
 
 static void check_stored(sn_subject *s) {
@@ -348,8 +495,7 @@ static void check_stored(sn_subject *s) {
     if (s->real != SNUG_F32 || sn_subject_elements(s) >= 4096)
         return;
     for (int i = 0; i < s->desc.n_in; i++)
-        for (int64_t j = 0; j < sn_view_count(&s->in[i]); j++)
-            sn_view_put(&s->in[i], j, small_whole(sn_view_get(&s->in[i], j)));
+        make_whole(&s->in[i]);
     for (int dtype = 0; dtype < SNUG_N_DTYPES; dtype++) {
         sn_opdesc d;
         sn_variant v;
@@ -386,6 +532,7 @@ int main(void) {
         cmocka_unit_test(test_bytes_in_outputs_and_workspace_do_not_matter),
 #endif
         cmocka_unit_test(test_bits_do_not_depend_on_threads),
+        cmocka_unit_test(test_halves_are_f32_rounded),
         cmocka_unit_test(test_stored_dtypes_are_as_the_families_say),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

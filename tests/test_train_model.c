@@ -461,7 +461,8 @@ static void fit_with_policy(snug_engine *e, snug_dtype variable, snug_dtype comp
                                   .loss = "sparse_categorical_crossentropy",
                                   .metrics = "accuracy"};
     expect_ok(snug_model_compile(m, &compile, &err), &err);
-    sn_network_set_policy(m->network, variable, compute);
+    expect_ok(sn_network_set_policy(m->network, &(sn_policy){variable, compute, false}, &err),
+              &err);
     for (int i = 0; i < 4; i++) {
         snug_fit_result r;
         const snug_fit_options fit = {.x = b.fx, .y = b.fy, .batch = 16, .validation_split = 0.2};

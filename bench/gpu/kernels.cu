@@ -1,11 +1,13 @@
 /* kernels.cu: GPU families one by one, without the engine: is a kernel right (against its own f64
  * path, which the emulator's tests compare with the processor), and how long does it take?
  *
- *     kernels [--exact] [--cap MIB] [--check] [WORD...]     lines whose name holds one of the words
+ *     kernels [--exact] [--cap MIB] [--check] [--f16 | --bf16] [WORD...]
  *
+ * Lines are those whose name holds one of the words; with --f16 or --bf16 operands are of halves.
  * One line each: name, implementation, scratch, milliseconds, TFLOP/s, GB/s, and with --check the
  * largest difference over the largest value of each output. */
 #include "kernels/cuda/driver.h"
+#include "kernels/cuda/half_types.h"
 #include "kernels/cuda/lib.h"
 
 #include <math.h>
@@ -35,6 +37,21 @@ void **sn_gpu_library_slot(const sn_gpu *g, sn_gpu_library which) {
 size_t sn_gpu_frame(const sn_gpu *g, sn_gpu_enqueue enqueue, void *ctx) {
     (void)g;
     return sn_driver_frame(cudaStreamPerThread, enqueue, ctx);
+}
+snug_status sn_gpu_enter(const sn_gpu *g, snug_error *err) {
+    (void)g, (void)err;
+    return SNUG_OK;
+}
+bool sn_gpu_is_lost(const sn_gpu *g) {
+    (void)g;
+    return false;
+}
+bool sn_gpu_pretends(const sn_gpu *g) {
+    (void)g;
+    return false;
+}
+void sn_gpu_starve(const sn_gpu *g, const snug_error *why) {
+    (void)g, (void)why;
 }
 static void *take(void *ctx, size_t bytes) {
     (void)ctx;
@@ -69,16 +86,25 @@ static __device__ float noise(uint64_t i, uint64_t seed) {
     return (float)((double)(h >> 40) / 8388608.0 - 1.0);
 }
 
-template <class T> static __global__ void fill(T *p, int64_t n, uint64_t seed, float low) {
+/* What floats are of, and what their values were rounded to: those of the check, too. */
+static snug_dtype narrow = SNUG_F32;
+
+static __device__ float rounded(float v, snug_dtype to) {
+    return to == SNUG_F16 ? (float)(sn_half)v : to == SNUG_BF16 ? (float)(sn_brain)v : v;
+}
+
+template <class T>
+static __global__ void fill(T *p, int64_t n, uint64_t seed, float low, snug_dtype to) {
     for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < n;
          i += (int64_t)gridDim.x * blockDim.x) {
         const float v = noise((uint64_t)i, seed);
-        p[i] = (T)(low >= 0 ? low + fabsf(v) : v);
+        p[i] = (T)rounded(low >= 0 ? low + fabsf(v) : v, to);
     }
 }
 
 /* Largest difference, and largest value, as bits of non-negative floats. */
-static __global__ void compare(const float *a, const double *b, int64_t n, unsigned *most) {
+template <class T>
+static __global__ void compare(const T *a, const double *b, int64_t n, unsigned *most) {
     for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < n;
          i += (int64_t)gridDim.x * blockDim.x) {
         const double apart = fabs((double)a[i] - b[i]);
@@ -132,10 +158,15 @@ static void set_up(const subject *s, const sn_opdesc *d, void *code, instance *o
         o->in[i] = d->in[i].dtype == SNUG_OPAQUE ? code : room(o->views[i].bytes);
         o->views[i].data = o->in[i];
         const float low = s->lift >> i & 1 ? 8.0f : s->positive >> i & 1 ? 0.01f : -1.0f;
+        const uint64_t seed = (uint64_t)i + 1;
         if (d->in[i].dtype == SNUG_F32)
-            fill<float><<<4096, 256>>>((float *)o->in[i], n, (uint64_t)i + 1, low);
+            fill<<<4096, 256>>>((float *)o->in[i], n, seed, low, narrow);
         else if (d->in[i].dtype == SNUG_F64)
-            fill<double><<<4096, 256>>>((double *)o->in[i], n, (uint64_t)i + 1, low);
+            fill<<<4096, 256>>>((double *)o->in[i], n, seed, low, narrow);
+        else if (d->in[i].dtype == SNUG_F16)
+            fill<<<4096, 256>>>((sn_half *)o->in[i], n, seed, low, narrow);
+        else if (d->in[i].dtype == SNUG_BF16)
+            fill<<<4096, 256>>>((sn_brain *)o->in[i], n, seed, low, narrow);
     }
     for (int i = 0; i < d->n_out; i++) {
         o->outs[i].type = d->out[i];
@@ -209,17 +240,31 @@ static float time_it(const subject *s, const instance *o, cudaStream_t stream) {
     return ms[TIMES / 2];
 }
 
+static void retype(sn_opdesc *d, snug_dtype from, snug_dtype to) {
+    for (int i = 0; i < d->n_in; i++)
+        if (d->in[i].dtype == from)
+            d->in[i].dtype = to;
+    for (int i = 0; i < d->n_out; i++)
+        if (d->out[i].dtype == from)
+            d->out[i].dtype = to;
+}
+
+static void compare_output(const void *got, snug_dtype dtype, const double *right, int64_t n,
+                           unsigned *most) {
+    if (dtype == SNUG_F16)
+        compare<<<2048, 256>>>((const sn_half *)got, right, n, most);
+    else if (dtype == SNUG_BF16)
+        compare<<<2048, 256>>>((const sn_brain *)got, right, n, most);
+    else
+        compare<<<2048, 256>>>((const float *)got, right, n, most);
+}
+
 /* The same in f64, whose result is right; codes are those of the f32 run where it reads some. */
 static void check(const subject *s, const instance *o, void *code) {
     sn_opdesc d = s->d;
     instance r;
     unsigned *most = (unsigned *)room(8), said[2];
-    for (int i = 0; i < d.n_in; i++)
-        if (d.in[i].dtype == SNUG_F32)
-            d.in[i].dtype = SNUG_F64;
-    for (int i = 0; i < d.n_out; i++)
-        if (d.out[i].dtype == SNUG_F32)
-            d.out[i].dtype = SNUG_F64;
+    retype(&d, narrow, SNUG_F64);
     set_up(s, &d, code, &r);
     run_once(s, &r, 0);
     must(cudaDeviceSynchronize(), "f64");
@@ -228,8 +273,8 @@ static void check(const subject *s, const instance *o, void *code) {
         if (d.out[i].dtype == SNUG_OPAQUE)
             continue;
         must(cudaMemset(most, 0, 8), "set");
-        compare<<<2048, 256>>>((const float *)o->out[i], (const double *)r.out[i],
-                               sn_type_count(&d.out[i]), most);
+        compare_output(o->out[i], s->d.out[i].dtype, (const double *)r.out[i],
+                       sn_type_count(&d.out[i]), most);
         must(cudaMemcpy(said, most, 8, cudaMemcpyDeviceToHost), "copy");
         float apart, value;
         memcpy(&apart, &said[0], 4);
@@ -264,6 +309,7 @@ static void show(subject *s, void **code) {
     must(cudaStreamCreate(&stream), "stream");
     if (s->d.n_out == 0 && sn_op_infer(&s->d, &err) != SNUG_OK)
         die(s->name, err.text);
+    retype(&s->d, SNUG_F32, narrow);
     set_up(s, &s->d, *code, &o);
     must(cudaDeviceSynchronize(), "fill");
     run_once(s, &o, stream);
@@ -571,6 +617,8 @@ int main(int argc, char **argv) {
             gpu.options.exact = true;
         else if (strcmp(argv[i], "--check") == 0)
             with_check = true;
+        else if (strcmp(argv[i], "--f16") == 0 || strcmp(argv[i], "--bf16") == 0)
+            narrow = argv[i][2] == 'f' ? SNUG_F16 : SNUG_BF16;
         else if (strcmp(argv[i], "--cap") == 0 && i + 1 < argc)
             gpu.options.workspace_bytes = (size_t)atoi(argv[++i]) << 20;
         else

@@ -27,7 +27,9 @@ typedef enum {
     SNUG_LAYER_PENALTY = 32,  /* adds to the loss without being asked to */
     SNUG_LAYER_EXTENTS = 64,  /* its output's type needs every extent but the batch's */
     SNUG_LAYER_INSIDE = 128,  /* of networks in keras.applications; keras.layers lacks it */
-    SNUG_LAYER_CELL = 256     /* its variables are those of a cell inside it, in Keras */
+    SNUG_LAYER_CELL = 256,    /* its variables are those of a cell inside it, in Keras */
+    SNUG_LAYER_UNCAST =
+        512 /* autocast is off, in Keras: inputs are not cast to what it computes in */
 } snug_layer_trait;
 
 typedef struct {

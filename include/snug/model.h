@@ -72,11 +72,13 @@ typedef struct {
     const char *metrics;
     const char *loss_weights;
     const char *weighted_metrics;
+    const char *precision; /* as snug_model_set_precision takes it */
 } snug_compile;
 SNUG_API SNUG_CHECKED snug_status snug_model_compile(snug_model *model, const snug_compile *compile,
                                                      snug_error *err);
 /* snug_model_load_shaped for a file whose compile settings Snug may not know, such as a loss that
- * is Python code: what is given here counts instead where the file's own are refused. */
+ * is Python code: what is given here counts instead where the file's own are refused. A precision
+ * counts always. */
 SNUG_API SNUG_CHECKED snug_status snug_model_load_with(snug_engine *engine, const char *path,
                                                        const char *shapes,
                                                        const snug_compile *instead,
@@ -89,7 +91,13 @@ SNUG_API double snug_model_learning_rate(const snug_model *model);
  * anything uses weights. */
 SNUG_API SNUG_CHECKED snug_status snug_model_set_seed(snug_model *model, uint64_t seed,
                                                       snug_error *err);
-/* "f32" (default) or "f64" for all variables and computation; before anything uses weights. */
+/* What layers without a dtype policy of their own go by: "f32" (default), "f64", "bf16" or "f16" for
+ * variables and computation, "mixed_bf16" or "mixed_f16" for computation beside variables of f32;
+ * Keras' names of policies ("mixed_bfloat16") too. Losses and metrics are f32 where outputs are
+ * halves. What changes the type of variables comes before anything uses weights. */
+SNUG_API SNUG_CHECKED snug_status snug_model_set_precision(snug_model *model, const char *precision,
+                                                           snug_error *err);
+/* "f32" or "f64" by its dtype. */
 SNUG_API SNUG_CHECKED snug_status snug_model_set_dtype(snug_model *model, snug_dtype dtype,
                                                        snug_error *err);
 

@@ -91,11 +91,28 @@ snug_status cmd_evaluate(cli *c, snug_error *err) {
 }
 
 /* --- predict ---------------------------------------------------------------------------------- */
+/* .npy has no bf16: its bits are the upper half of an f32's. */
+static snug_status append_widened(snug_npy_writer *to, const snug_view *view, snug_error *err) {
+    const uint16_t *const from = view->data;
+    const size_t n = view->bytes / sizeof *from;
+    uint32_t wide[1024];
+    snug_status status = SNUG_OK;
+    for (size_t at = 0; at < n && status == SNUG_OK;) {
+        size_t k = 0;
+        for (; k < sizeof wide / sizeof *wide && at < n; k++)
+            wide[k] = (uint32_t)from[at++] << 16;
+        status = snug_npy_append(to, wide, k * sizeof *wide, err);
+    }
+    return status;
+}
+
 static snug_status append_rows(void *ctx, int output, int64_t first_row, const snug_view *view,
                                snug_error *err) {
     run_job *j = ctx;
     (void)first_row;
     j->rows += output == 0 ? view->type.dims[0] : 0;
+    if (view->type.dtype == SNUG_BF16)
+        return append_widened(j->out[output], view, err);
     return snug_npy_append(j->out[output], view->data, view->bytes, err);
 }
 
@@ -139,10 +156,12 @@ static snug_status choose_paths(const cli *c, const snug_model *m, run_job *j, s
     return SNUG_OK;
 }
 
-/* With this many rows; SNUG_UNKNOWN: as many as will come. */
+/* As it is written, with this many rows; SNUG_UNKNOWN: as many as will come. */
 static snug_type output_type(const snug_model *m, size_t i, int64_t rows) {
     snug_type type = *snug_model_output_at(m, i);
     type.dims[0] = rows;
+    if (type.dtype == SNUG_BF16)
+        type.dtype = SNUG_F32;
     return type;
 }
 

@@ -6,7 +6,7 @@
 #define O(id) (1ull << OPT_##id)
 #define COMPILE_OPTIONS                                                                            \
     (O(optimizer) | O(loss) | O(loss_weights) | O(metrics) | O(weighted_metrics))
-#define MODEL_OPTIONS (O(seed) | O(dtype) | O(weights) | O(input_shape))
+#define MODEL_OPTIONS (O(seed) | O(dtype) | O(precision) | O(weights) | O(input_shape))
 #define RUN_OPTIONS   (MODEL_OPTIONS | O(budget) | O(spill) | O(device) | O(host_budget) | O(exact))
 
 #define RECIPES                                                                                    \

@@ -15,7 +15,8 @@ static snug_compile compile_of(const cli *c) {
                           .loss = c->args.text[OPT_loss],
                           .metrics = c->args.text[OPT_metrics],
                           .loss_weights = c->args.text[OPT_loss_weights],
-                          .weighted_metrics = c->args.text[OPT_weighted_metrics]};
+                          .weighted_metrics = c->args.text[OPT_weighted_metrics],
+                          .precision = c->args.text[OPT_precision]};
 }
 
 /* A name that the library does not know is, in an option, a wrong argument. */
@@ -26,7 +27,7 @@ static snug_status apply_compile(const cli *c, snug_model *m, snug_error *err) {
 }
 
 static snug_status apply_options(cli *c, snug_model *m, snug_error *err) {
-    const char *dtype = c->args.text[OPT_dtype];
+    const char *dtype = c->args.text[OPT_dtype], *precision = c->args.text[OPT_precision];
     int64_t seed = 0;
     snug_status status = cli_integer(c, OPT_seed, 0, INT64_MAX, &seed, err);
     if (status == SNUG_OK)
@@ -35,6 +36,8 @@ static snug_status apply_options(cli *c, snug_model *m, snug_error *err) {
         status = cli_fail(err, SNUG_E_INVALID, "--dtype is f32 or f64, not '%s'", dtype);
     if (status == SNUG_OK && dtype)
         status = snug_model_set_dtype(m, strcmp(dtype, "f64") == 0 ? SNUG_F64 : SNUG_F32, err);
+    if (status == SNUG_OK && dtype && precision)
+        status = cli_fail(err, SNUG_E_INVALID, "--dtype and --precision say the same; give one");
     if (status == SNUG_OK)
         status = apply_compile(c, m, err);
     if (status == SNUG_OK && cli_given(c, OPT_weights))
@@ -48,7 +51,8 @@ snug_status cli_load_model(cli *c, bool asks, snug_model **out, snug_error *err)
                                         .metrics = "",
                                         .loss_weights = "",
                                         .weighted_metrics = ""};
-    const snug_compile given = compile_of(c);
+    snug_compile given = compile_of(c);
+    given.precision = NULL; /* apply_options sets it */
     snug_model *m;
     snug_status status =
         snug_model_load_with(c->engine, c->args.operand[0], c->args.text[OPT_input_shape],

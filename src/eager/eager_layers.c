@@ -43,23 +43,11 @@ void snug_layer_destroy(snug_layer *l) {
     sn_free(l->engine, SN_MEM_MODEL, l, sizeof *l);
 }
 
-/* The layer's dtype is that of its policy. */
-static snug_status read_dtype(const json_t *config, snug_dtype *out, snug_error *err) {
-    const char *name = sn_keras_policy(json_object_get(config, "dtype"));
-    *out = name && strcmp(name, "float64") == 0 ? SNUG_F64 : SNUG_F32;
-    if (!name || *out == SNUG_F64 || strcmp(name, "float32") == 0)
-        return SNUG_OK;
-    return sn_fail(err, SNUG_E_UNSUPPORTED,
-                   "dtype policy %.40s is not supported yet; use float32 or float64", name);
-}
-
 static snug_status create_from(snug_layer *l, const char *class_name, const json_t *config,
                                snug_error *err) {
     sn_network *n;
     sn_layer *layer;
-    snug_dtype dtype;
-    SNUG_TRY(read_dtype(config, &dtype, err));
-    SNUG_TRY(sn_network_create_bare(l->engine, dtype, &n, err));
+    SNUG_TRY(sn_network_create_bare(l->engine, SNUG_F32, &n, err));
     sn_held_init(&l->held, l->r, n);
     n->seed = (uint64_t)snug_recorder_draw(l->r);
     SNUG_TRY(sn_keras_make_layer(n, class_name, config, &layer, err));
@@ -172,9 +160,11 @@ static snug_status check_count(const snug_layer *l, int n_inputs, snug_error *er
                    layer->name, n_inputs, SN_MAX_IN);
 }
 
-/* Floats are cast to the layer's dtype; others too, for layers that take no whole numbers. */
+/* Whole numbers are cast for layers that take none; floats where the layer is run. */
 static snug_dtype wanted_dtype(const snug_layer *l, snug_dtype dtype, bool all) {
-    return sn_dtype_is_float(dtype) || all ? l->held.network->compute_dtype : dtype;
+    const sn_network *const n = l->held.network;
+    const sn_policy *const own = &n->layers[0].policy;
+    return all && !sn_dtype_is_float(dtype) ? (own->own ? own : &n->policy)->compute : dtype;
 }
 
 static void cast_types(const snug_layer *l, const snug_type *from, int n, bool all, snug_type *to) {

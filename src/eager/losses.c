@@ -155,6 +155,8 @@ snug_status snug_metric_update(snug_metric *m, snug_tensor *y_true, snug_tensor 
     sn_value labels = sn_record_use(&c, y_true), scores = sn_record_use(&c, y_pred),
              w = SN_NO_VALUE;
     const bool classes = reads_classes(&m->metric, &tt, &tp);
+    if (sn_dtype_is_float(tp.dtype)) /* metrics count in f32 where predictions are halves */
+        scores = sn_build_cast(&c.b, scores, sn_dtype_computed(tp.dtype));
     prepare(&c.b, classes, &labels, &scores);
     if (classes)
         labels = sn_build_cast(&c.b, labels, SNUG_I32); /* as predicted classes are */

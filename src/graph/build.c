@@ -213,7 +213,8 @@ sn_value sn_build_select(sn_builder *b, sn_value condition, sn_value yes, sn_val
 /* --- reductions and shapes -------------------------------------------------------------------- */
 
 /* The attribute lists every axis, ascending, also where the caller said 0 for all. */
-sn_value sn_build_reduce(sn_builder *b, sn_op op, sn_value x, uint32_t axes, bool keepdims) {
+static sn_value reduce(sn_builder *b, sn_op op, sn_value x, uint32_t axes, bool keepdims,
+                       bool wide) {
     if (!readable(b, x))
         return SN_NO_VALUE;
     const int rank = sn_graph_type(b->graph, x)->rank;
@@ -225,24 +226,32 @@ sn_value sn_build_reduce(sn_builder *b, sn_op op, sn_value x, uint32_t axes, boo
     sn_attrs a;
     sn_attrs_default(op, &a);
     a.axes.keepdims = keepdims;
+    a.axes.wide = wide;
     for (int i = 0; i < rank; i++)
         if (axes == 0 || (axes >> i & 1u))
             a.axes.axes.v[a.axes.axes.n++] = i;
     return sn_build(b, op, &a, &x, 1);
 }
 
+sn_value sn_build_reduce(sn_builder *b, sn_op op, sn_value x, uint32_t axes, bool keepdims) {
+    return reduce(b, op, x, axes, keepdims, false);
+}
+
 sn_value sn_build_mean(sn_builder *b, sn_value x, uint32_t axes, bool keepdims) {
     if (!readable(b, x))
         return SN_NO_VALUE;
-    if (!sn_dtype_is_float(sn_graph_type(b->graph, x)->dtype))
+    const snug_dtype dtype = sn_graph_type(b->graph, x)->dtype;
+    const bool real = sn_dtype_is_float(dtype);
+    if (!real)
         x = sn_build_cast(b, x, SNUG_F32);
-    const sn_value total = sn_build_sum(b, x, axes, keepdims);
+    const sn_value total = reduce(b, SN_OP_sum, x, axes, keepdims, sn_dtype_is_half(dtype));
     sn_attrs a;
     sn_attrs_default(SN_OP_affine, &a);
     a.affine.scale = slot_of(
         add_param(b, &(sn_param_info){.kind = SN_PARAM_INVERSE_EXTENT, .of = x, .axes = axes}));
     a.affine.shift = slot_of(sn_build_param(b, "", 0));
-    return sn_build(b, SN_OP_affine, &a, &total, 1);
+    const sn_value mean = sn_build(b, SN_OP_affine, &a, &total, 1);
+    return real ? sn_build_cast(b, mean, dtype) : mean;
 }
 
 sn_value sn_build_argmax(sn_builder *b, sn_value x, int axis, snug_dtype dtype) {

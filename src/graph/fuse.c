@@ -203,6 +203,7 @@ static snug_status run_rewrite(sn_fuser *f, sn_graph **out, snug_error *err) {
     SNUG_TRY(drop_dead(f, err));
     SNUG_TRY(list_readers(f, err));
     try_patterns(f);
+    sn_fuse_operands(f);
     SNUG_TRY(drop_dead(f, err));
     return emit(f, out, err);
 }

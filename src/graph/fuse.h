@@ -63,6 +63,9 @@ bool sn_fuse_is_channel_sum(const sn_fuser *f, const sn_record *r, sn_value d);
 bool sn_fuse_cross_entropy(sn_fuser *f, uint32_t n); /* fuse_xent.c */
 bool sn_fuse_pool_relu(sn_fuser *f, uint32_t n);     /* fuse_pool.c */
 bool sn_fuse_conv_pool(sn_fuser *f, uint32_t n);
+bool sn_fuse_wide(sn_fuser *f, uint32_t n); /* fuse_casts.c */
+/* All records at once, after the patterns. */
+void sn_fuse_operands(sn_fuser *f);
 
 extern const sn_fuse_pattern sn_fuse_patterns[]; /* in order of preference; ends with NULL */
 

@@ -12,6 +12,7 @@
  *     dense_update    adam(w, m, v, matmul(x, dy)) -> matmul_adam(w, m, v, x, dy), where asked for;
  *                     with matmul(dy, w) -> matmul_adam_dx(w, m, v, x, dy), in its place; where
  *                     the gradient is an output, it is one of these rows, too
+ *     wide            a cast to f32 of what sums halves up: see fuse_casts.c
  *     channel_affine  a p + (b q + c) -> channel_affine(p, q, a, b, c): dx of batch norm at once */
 #include "graph/fuse.h"
 
@@ -280,6 +281,8 @@ static sn_record *match_gradient(const sn_fuser *f, sn_value v) {
         f->readers[v.i].is_unlisted)
         return NULL;
     const sn_attrs_matmul *a = &r->node.attrs.matmul;
+    if (sn_dtype_is_half(sn_graph_type(f->g, r->in[0])->dtype))
+        return NULL; /* matmul_adam has no kernels for them */
     return a->trans_a && !a->trans_b && !a->fold_b && a->act == SN_ACT_none &&
                    sn_graph_type(f->g, r->in[0])->rank == 2 &&
                    sn_graph_type(f->g, r->in[1])->rank == 2
@@ -389,8 +392,14 @@ static bool fuse_dense_update(sn_fuser *f, uint32_t n) {
     return true;
 }
 
-const sn_fuse_pattern sn_fuse_patterns[] = {sn_fuse_conv_pool,   sn_fuse_pool_relu,
-                                            fuse_bias,           fuse_normalise,
-                                            fuse_activation,     fuse_bias_gradient,
-                                            fuse_channel_affine, sn_fuse_cross_entropy,
-                                            fuse_dense_update,   NULL};
+const sn_fuse_pattern sn_fuse_patterns[] = {sn_fuse_conv_pool,
+                                            sn_fuse_pool_relu,
+                                            fuse_bias,
+                                            fuse_normalise,
+                                            fuse_activation,
+                                            fuse_bias_gradient,
+                                            fuse_channel_affine,
+                                            sn_fuse_cross_entropy,
+                                            fuse_dense_update,
+                                            sn_fuse_wide,
+                                            NULL};

@@ -211,18 +211,8 @@ static snug_status mark_dependent(reverse_pass *p, const sn_value *wrt, int n, s
 
 /* --- one node --------------------------------------------------------------------------------- */
 
-/* Halves are added as f32: they are there to be stored and cast. */
 static sn_value add_gradients(sn_builder *b, sn_value x, sn_value y) {
-    if (!sn_value_ok(x))
-        return y;
-    if (b->error.code != SNUG_OK)
-        return SN_NO_VALUE;
-    const snug_dtype dtype = sn_graph_type(b->graph, x)->dtype;
-    const snug_dtype wide = sn_dtype_sums(dtype);
-    if (wide == dtype)
-        return sn_build_add(b, x, y);
-    const sn_value f = sn_build_cast(b, x, wide), g = sn_build_cast(b, y, wide);
-    return sn_build_cast(b, sn_build_add(b, f, g), dtype);
+    return sn_value_ok(x) ? sn_build_add(b, x, y) : y;
 }
 
 /* The gradient of a value is also that of its stand-in. */
@@ -240,6 +230,15 @@ static sn_value gradient_of(const reverse_pass *p, sn_value v) {
     return at ? at->grad : SN_NO_VALUE;
 }
 
+/* The gradient of a wide result, in the halves that its row has. */
+static sn_value narrow(reverse_pass *p, const sn_node_info *node, sn_value grad) {
+    const int wide = sn_attrs_wide(node->op);
+    if (wide < 0 || node->attrs.word[wide] == 0 || !sn_value_ok(grad))
+        return grad;
+    const sn_value half = node->in[node->op == SN_OP_scatter_add ? 1 : 0];
+    return sn_build_cast(&p->b, grad, sn_graph_type(p->g, half)->dtype);
+}
+
 /* Whether a gradient arrived and an input wants one; fills the call. */
 static bool prepare_call(reverse_pass *p, const sn_node_info *node, sn_grad_call *c) {
     bool arrived = false, wanted = false;
@@ -247,7 +246,7 @@ static bool prepare_call(reverse_pass *p, const sn_node_info *node, sn_grad_call
     for (int k = 0; k < node->n_out; k++) {
         add_stand_in(p, node->out[k]);
         c->out[k] = read_as(p, node->out[k]);
-        c->dout[k] = gradient_of(p, node->out[k]);
+        c->dout[k] = narrow(p, node, gradient_of(p, node->out[k]));
         arrived = arrived || sn_value_ok(c->dout[k]);
     }
     for (int i = 0; i < node->n_in; i++) {
@@ -295,18 +294,27 @@ static snug_status check_reads(const sn_graph *g, const sn_node_info *node, uint
     return SNUG_OK;
 }
 
+/* Where f32 stands beside halves, rules answer in halves, or the other way round. */
+static sn_value of_dtype(reverse_pass *p, sn_value grad, snug_dtype dtype) {
+    const snug_dtype from = sn_graph_type(p->g, grad)->dtype;
+    const bool rounds = (from == SNUG_F32 && sn_dtype_is_half(dtype)) ||
+                        (sn_dtype_is_half(from) && dtype == SNUG_F32);
+    return rounds ? sn_build_cast(&p->b, grad, dtype) : grad;
+}
+
 /* Adds the rule's answers to the sums. An answer has the type of its input. */
 static snug_status collect(reverse_pass *p, const sn_grad_call *c, snug_error *err) {
     for (int i = 0; i < c->node->n_in; i++) {
         if (!c->wants[i] || !sn_value_ok(c->din[i]))
             continue;
-        const sn_value in = c->node->in[i];
-        if (!sn_type_equal(sn_graph_type(p->g, in), sn_graph_type(p->g, c->din[i])))
+        const sn_value in = c->node->in[i],
+                       din = of_dtype(p, c->din[i], sn_graph_type(p->g, in)->dtype);
+        if (sn_value_ok(din) && !sn_type_equal(sn_graph_type(p->g, in), sn_graph_type(p->g, din)))
             return sn_fail(err, SNUG_E_INTERNAL,
                            "the gradient rule of %s gave input %d another type",
                            sn_ops[c->node->op].name, i);
         place *at = place_of(p, in); /* an input is wanted because it is marked there */
-        at->grad = add_gradients(&p->b, at->grad, c->din[i]);
+        at->grad = add_gradients(&p->b, at->grad, din);
     }
     return sn_builder_done(&p->b, err);
 }

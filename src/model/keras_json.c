@@ -11,6 +11,7 @@
 #include "model/keras_operation.h"
 #include "model/keras_value.h"
 #include "model/text_file.h"
+#include "nn/optimizer.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -206,17 +207,13 @@ static const char *find_policy(const json_t *model) {
     return name;
 }
 
-/* Names other than float32 and float64 are refused: mixed precision must not be dropped
- * silently. */
 static snug_status read_dtype(sn_network *n, const json_t *root, snug_error *err) {
     const char *name = find_policy(root);
-    if (!name || strcmp(name, "float32") == 0)
+    sn_policy policy;
+    if (!name)
         return SNUG_OK;
-    if (strcmp(name, "float64") != 0)
-        return sn_fail(err, SNUG_E_UNSUPPORTED,
-                       "dtype policy %.40s is not supported yet; use float32 or float64", name);
-    sn_network_set_dtype(n, SNUG_F64);
-    return SNUG_OK;
+    SNUG_TRY(sn_policy_parse(name, &policy, err));
+    return sn_network_set_policy(n, &policy, err);
 }
 
 /* --- compile settings ------------------------------------------------------------------------- */
@@ -296,20 +293,29 @@ static snug_status read_setting(const json_t *config, const char *key, uint32_t 
     return read ? SNUG_OK : refuse_compile(key, value, err);
 }
 
-/* What a LossScaleOptimizer wraps: with f32 and f64, which need no scale, its steps are the
- * same. */
-static const json_t *unwrapped(const json_t *optimizer) {
-    const char *class_name = sn_keras_text(optimizer, "class_name");
-    return class_name && strcmp(class_name, "LossScaleOptimizer") == 0
-               ? json_object_get(json_object_get(optimizer, "config"), "inner_optimizer")
-               : optimizer;
+/* What a LossScaleOptimizer wraps: where a model scales its loss it does so by Keras' defaults, and
+ * with f32, f64 and bf16, which need no scale, its steps are the same. */
+static snug_status unwrap(const sn_network *n, const json_t **optimizer, snug_error *err) {
+    const char *class_name = sn_keras_text(*optimizer, "class_name");
+    const json_t *const config = json_object_get(*optimizer, "config");
+    const json_t *const first = json_object_get(config, "initial_scale"),
+                        *const growth = json_object_get(config, "dynamic_growth_steps");
+    if (!class_name || strcmp(class_name, "LossScaleOptimizer") != 0)
+        return SNUG_OK;
+    if (n->policy.compute == SNUG_F16 &&
+        ((first && json_number_value(first) != SN_FIRST_LOSS_SCALE) ||
+         (growth && json_number_value(growth) != SN_GROWTH_STEPS)))
+        return refuse_compile("optimizer", *optimizer, err);
+    *optimizer = json_object_get(config, "inner_optimizer");
+    return SNUG_OK;
 }
 
 static snug_status read_compile(const json_t *root, const sn_network *n, sn_keras_compile *out,
                                 snug_error *err) {
     const json_t *c = json_object_get(root, "compile_config");
-    const json_t *optimizer = unwrapped(json_object_get(c, "optimizer"));
+    const json_t *optimizer = json_object_get(c, "optimizer");
     *out = (sn_keras_compile){{0}, {0}, {0}, {0}, {0}};
+    SNUG_TRY(unwrap(n, &optimizer, err));
     if (optimizer && !json_is_null(optimizer) &&
         !sn_keras_object(optimizer, optimizer_inert, out->optimizer, sizeof out->optimizer))
         return refuse_compile("optimizer", optimizer, err);

@@ -51,8 +51,8 @@ static const sn_keras_inert init_inert[] = {{"name", "*"}, {"dtype", "*"}, {NULL
 
 typedef struct {
     json_t *config;
-    const char *dtype; /* the network's: "float32" */
-    int last_axis;     /* of the layer's first input */
+    sn_policy policy; /* of the layer, its own or not */
+    int last_axis;    /* of the layer's first input */
 } fill_context;
 
 static snug_status wrong_value(const char *key, const json_t *value, snug_error *err) {
@@ -76,8 +76,8 @@ static bool is_last_axis(const fill_context *c, const json_t *value) {
 
 /* Whether a key that the layer's row does not list may be passed over. */
 static bool is_without_effect(const fill_context *c, const char *key, const json_t *value) {
-    if (strcmp(key, "dtype") == 0)
-        return !sn_keras_policy(value) || strcmp(sn_keras_policy(value), c->dtype) == 0;
+    if (strcmp(key, "dtype") == 0 || strcmp(key, "autocast") == 0)
+        return true; /* read by read_policy */
     if (strcmp(key, "axis") == 0 && is_last_axis(c, value))
         return true;
     return sn_keras_is_inert(layer_inert, key, value);
@@ -131,16 +131,34 @@ static snug_status set_field(const sn_conf_field *f, void *conf, const json_t *v
 static snug_status fill_from_json(void *ctx, sn_network *n, const sn_layer_class *cls, void *conf,
                                   snug_error *err);
 
+/* The policy that a configuration names becomes the layer's own where it is not that of what is
+ * around the layer; c->policy is that, and then the layer's. */
+static snug_status read_policy(fill_context *c, sn_layer_spec *spec, snug_error *err) {
+    const json_t *const dtype = json_object_get(c->config, "dtype");
+    const char *const name = sn_keras_policy(dtype);
+    spec->uncast = json_is_false(json_object_get(c->config, "autocast"));
+    spec->policy = (sn_policy){.own = false};
+    if (!dtype || json_is_null(dtype))
+        return SNUG_OK;
+    if (!name)
+        return wrong_value("dtype", dtype, err);
+    SNUG_TRY(sn_policy_parse(name, &spec->policy, err));
+    spec->policy.own = !sn_policy_equal(&spec->policy, &c->policy);
+    c->policy = spec->policy;
+    return SNUG_OK;
+}
+
 /* A layer inside another: the cell of an RNN, what a wrapper applies. */
 static snug_status make_inner(const fill_context *c, sn_network *n, const json_t *layer,
                               sn_layer **out, snug_error *err) {
     fill_context inner = {
-        .config = json_object_get(layer, "config"), .dtype = c->dtype, .last_axis = c->last_axis};
-    const sn_layer_spec spec = {.class_name = sn_keras_text(layer, "class_name"),
-                                .name = sn_keras_layer_name(layer),
-                                .fill = fill_from_json,
-                                .ctx = &inner};
+        .config = json_object_get(layer, "config"), .policy = c->policy, .last_axis = c->last_axis};
+    sn_layer_spec spec = {.class_name = sn_keras_text(layer, "class_name"),
+                          .name = sn_keras_layer_name(layer),
+                          .fill = fill_from_json,
+                          .ctx = &inner};
     SNUG_TRY(sn_keras_layer_check(layer, 0, err));
+    SNUG_TRY(read_policy(&inner, &spec, err));
     return sn_layer_make(n, &spec, out, err);
 }
 
@@ -181,13 +199,14 @@ static snug_status fill_from_json(void *ctx, sn_network *n, const sn_layer_class
 snug_status sn_keras_make_layer(sn_network *n, const char *class_name, const json_t *config,
                                 sn_layer **out, snug_error *err) {
     fill_context c = {.config = (json_t *)(uintptr_t)config, /* only read */
-                      .dtype = n->compute_dtype == SNUG_F64 ? "float64" : "float32",
+                      .policy = n->policy,
                       .last_axis = -1};
-    const sn_layer_spec spec = {.class_name = class_name,
-                                .name = sn_keras_text(config, "name"),
-                                .fill = fill_from_json,
-                                .ctx = &c};
+    sn_layer_spec spec = {.class_name = class_name,
+                          .name = sn_keras_text(config, "name"),
+                          .fill = fill_from_json,
+                          .ctx = &c};
     const json_t *trainable = json_object_get(config, "trainable");
+    SNUG_TRY(read_policy(&c, &spec, err));
     SNUG_TRY(sn_layer_make(n, &spec, out, err));
     (*out)->trainable = !json_is_false(trainable);
     return SNUG_OK;
@@ -313,22 +332,23 @@ static snug_status add_layer(const scope *s, const json_t *layer, const char *na
                              const arguments *x, results *out, snug_error *err) {
     sn_network *const n = s->network;
     json_t *config = json_object_get(layer, "config");
-    fill_context c = {.config = config,
-                      .dtype = n->variable_dtype == SNUG_F64 ? "float64" : "float32",
-                      .last_axis = sn_network_type(n, x->in[0])->rank - 1};
+    fill_context c = {
+        .config = config, .policy = n->policy, .last_axis = sn_network_type(n, x->in[0])->rank - 1};
     sn_keras_operation operation = {layer, x->node};
     const bool is_operation = sn_keras_is_operation(layer);
-    const sn_layer_spec spec = {.class_name =
-                                    is_operation ? "Operation" : sn_keras_text(layer, "class_name"),
-                                .name = name,
-                                .fill = is_operation ? sn_keras_operation_fill : fill_from_json,
-                                .ctx = is_operation ? (void *)&operation : (void *)&c,
-                                .in = x->in,
-                                .n_in = x->n_in,
-                                .role = x->role,
-                                .call = x->call};
+    sn_layer_spec spec = {.class_name =
+                              is_operation ? "Operation" : sn_keras_text(layer, "class_name"),
+                          .name = name,
+                          .fill = is_operation ? sn_keras_operation_fill : fill_from_json,
+                          .ctx = is_operation ? (void *)&operation : (void *)&c,
+                          .in = x->in,
+                          .n_in = x->n_in,
+                          .role = x->role,
+                          .call = x->call};
     uint32_t first;
     SNUG_TRY(check_arity(spec.class_name, name, x, err));
+    if (!is_operation) /* cast has a dtype of its own */
+        SNUG_TRY(read_policy(&c, &spec, err));
     SNUG_TRY(sn_network_add_on(n, &spec, &first, err));
     SNUG_TRY(freeze(s, layer, err));
     take_results(n, first, out);

@@ -172,19 +172,18 @@ static snug_status read_array(reader *r, char kind, const json_t *value, snug_ar
     return SNUG_OK;
 }
 
-static bool is_float(const char *dtype) {
-    static const char *const names[] = {"float16", "bfloat16", "float32", "float64", "float"};
-    bool found = false;
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        found = found || strcmp(dtype, names[i]) == 0;
-    return found;
+static bool is_float(const char *dtype, snug_dtype *out) {
+    *out = SNUG_F32;
+    return strcmp(dtype, "float") == 0 ||
+           (sn_dtype_of_word(dtype, strlen(dtype), out) && sn_dtype_is_float(*out));
 }
 
-/* "float32" is whatever the network computes in; other dtypes go by their names. */
+/* In a network of f64 every kind of float is that (nn/layers_operation.c). */
 static snug_status read_text(reader *r, char kind, const char *text, snug_argument *out,
                              snug_error *err) {
-    if (kind == 'D' && is_float(text)) {
-        *out = (snug_argument){.kind = SNUG_ARG_DTYPE, .dtype = SNUG_F32};
+    snug_dtype dtype;
+    if (kind == 'D' && is_float(text, &dtype)) {
+        *out = (snug_argument){.kind = SNUG_ARG_DTYPE, .dtype = dtype};
         return SNUG_OK;
     }
     out->kind = SNUG_ARG_TEXT;

@@ -18,6 +18,8 @@ extern const sn_network_source sn_network_of_layers;
 /* Asks for a write at the end of the step; the value has the variable's dtype. */
 SNUG_CHECKED snug_status sn_network_add_write(sn_network *n, const sn_pending_write *write,
                                               snug_error *err);
+/* Types of all tensors behind the inputs, after what they follow from has changed. */
+SNUG_CHECKED snug_status sn_network_infer_again(sn_network *n, snug_error *err);
 /* Of its layers: which variables are theirs, after those got other numbers. */
 void sn_network_find_ranges(sn_network *n);
 /* The key of a variable's initial values. */

@@ -12,6 +12,7 @@
 #include "nn/regularizer.h"
 #include "base/setting_text.h"
 
+#include <snug/layer.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -95,7 +96,8 @@ static snug_status make_variable(sn_layer_call *c, const char *var, const snug_t
                     .home = &l->homes[l->n_vars],
                     .regularizer = rule_of(l, var, "regularizer"),
                     .constraint = rule_of(l, var, "constraint")};
-    v.type.dtype = n->variable_dtype;
+    v.type.dtype = c->policy.variable;
+    v.own_type = c->policy.own;
     SNUG_TRY(sn_init_recipe(init, &v.type, sn_network_initial_key(n, name), &v.init, err));
     const snug_status rules = sn_rules_check(&v, err);
     if (rules != SNUG_OK)
@@ -127,7 +129,7 @@ sn_value sn_layer_variable(sn_layer_call *c, const char *var, const snug_type *t
     sn_value value;
     if (sn_network_read(c->network, c->b->graph, l->homes[k], &value, &c->b->error) != SNUG_OK)
         return SN_NO_VALUE;
-    value = sn_build_cast(c->b, value, c->network->compute_dtype);
+    value = sn_build_cast(c->b, value, c->reads);
     return c->rule ? c->rule->use(c->rule->wrapper, c, k, value) : value;
 }
 
@@ -151,7 +153,7 @@ int64_t sn_layer_key(sn_layer_call *c) {
 /* --- writes and losses, for the end of the step ----------------------------------------------- */
 static void add_write(sn_layer_call *c, uint32_t home, sn_value value, double momentum) {
     sn_network *const n = c->network;
-    const sn_value in_storage = sn_build_cast(c->b, value, n->variable_dtype);
+    const sn_value in_storage = sn_build_cast(c->b, value, n->vars[home].type.dtype);
     if (c->b->error.code != SNUG_OK)
         return;
     const sn_pending_write write = {home, in_storage, momentum};
@@ -173,7 +175,7 @@ static sn_value read_home(sn_layer_call *c, uint32_t home) {
     sn_value value;
     if (sn_network_read(c->network, c->b->graph, home, &value, &c->b->error) != SNUG_OK)
         return SN_NO_VALUE;
-    return sn_build_cast(c->b, value, c->network->compute_dtype);
+    return sn_build_cast(c->b, value, c->policy.compute);
 }
 
 sn_value sn_layer_kept(sn_layer_call *c, const char *name, const snug_type *type, uint32_t *home) {
@@ -190,7 +192,8 @@ sn_value sn_layer_kept(sn_layer_call *c, const char *name, const snug_type *type
                     .own_seed = true,
                     .init = {.kind = SN_RECIPE_CONSTANT},
                     .layer = c->top};
-    v.type.dtype = n->variable_dtype;
+    v.type.dtype = c->policy.variable;
+    v.own_type = c->policy.own;
     const bool there = sn_network_find_variable(n, full, home);
     if (there && !sn_dims_equal(&n->vars[*home].type, type)) {
         sn_layer_refuse(c, SNUG_E_SHAPE,
@@ -215,6 +218,7 @@ static snug_status make_array(sn_layer_call *c, const char *name, const sn_conf_
     const sn_net_var v = {.name = name,
                           .type = *type,
                           .slot = true,
+                          .own_type = c->policy.own,
                           .own_seed = true,
                           .init = sn_source_recipe(source, 0),
                           .layer = c->top};
@@ -235,7 +239,7 @@ static bool is_concrete(const sn_layer_call *c) {
 sn_value sn_layer_array(sn_layer_call *c, const sn_conf_array *array, const int64_t *dims,
                         int rank) {
     sn_network *const n = c->network;
-    snug_type type = {.dtype = n->compute_dtype, .rank = rank};
+    snug_type type = {.dtype = c->policy.compute, .rank = rank};
     char name[sizeof c->path + 64];
     uint32_t home;
     if (c->b->error.code != SNUG_OK)
@@ -246,7 +250,7 @@ sn_value sn_layer_array(sn_layer_call *c, const sn_conf_array *array, const int6
     if (!is_concrete(c))
         return sn_build_fill(c->b, &type, 0);
     snprintf(name, sizeof name, "%s/array", c->path);
-    type.dtype = n->variable_dtype;
+    type.dtype = c->policy.variable;
     if (!sn_network_find_variable(n, name, &home) &&
         make_array(c, name, array, &type, &home) != SNUG_OK)
         return SN_NO_VALUE;
@@ -311,9 +315,40 @@ static void add_activity_loss(sn_layer_call *c) {
     const char *text = text_of(c->layer, "activity_regularizer");
     for (int i = 0; text && text[0] && i < c->n_out && c->b->error.code == SNUG_OK; i++) {
         const double batch = (double)sn_graph_type(c->b->graph, c->outs[i])->dims[0];
-        const sn_value penalty = sn_regularizer_build(c->b, text, c->outs[i]);
+        const sn_value penalty = sn_regularizer_build(c->b, text, sn_layer_widened(c, c->outs[i]));
         sn_layer_add_loss(c, sn_build_affine(c->b, penalty, 1 / batch, 0));
     }
+}
+
+sn_value sn_layer_widened(sn_layer_call *c, sn_value x) {
+    if (c->b->error.code != SNUG_OK)
+        return SN_NO_VALUE;
+    const snug_dtype d = sn_graph_type(c->b->graph, x)->dtype;
+    return sn_dtype_is_float(d) ? sn_build_cast(c->b, x, sn_dtype_computed(d)) : x;
+}
+
+sn_value sn_layer_narrowed(sn_layer_call *c, sn_value y) {
+    return sn_build_cast(c->b, y, c->policy.compute);
+}
+
+void sn_layer_without_halves(sn_layer_call *c) {
+    c->policy.compute = c->policy.variable = c->reads = sn_dtype_computed(c->policy.compute);
+}
+
+double sn_layer_hidden(snug_dtype dtype, double low) {
+    return dtype == SNUG_F16 ? low : -1e9;
+}
+
+static bool is_uncast(const sn_layer *l) {
+    return l->uncast || (l->cls->traits & SNUG_LAYER_UNCAST);
+}
+
+/* Keras' autocast: real numbers come in the type that the layer computes in, whole ones as they
+ * are. */
+static void cast_inputs(sn_layer_call *c) {
+    for (int i = 0; i < c->n_in && !is_uncast(c->layer) && c->b->error.code == SNUG_OK; i++)
+        if (sn_dtype_is_float(sn_graph_type(c->b->graph, c->in[i])->dtype))
+            c->in[i] = sn_build_cast(c->b, c->in[i], c->policy.compute);
 }
 
 /* What build functions rely on. Networks were checked as they were put together; a call of one
@@ -330,6 +365,7 @@ static bool has_inputs(sn_layer_call *c) {
 void sn_layer_run(sn_layer_call *c) {
     if (c->b->error.code != SNUG_OK || !has_inputs(c))
         return;
+    cast_inputs(c);
     const bool first = sn_channels_first(c);
     const int spatial = first ? sn_channels_to_end(c) : 0;
     if (c->b->error.code == SNUG_OK)
@@ -340,6 +376,11 @@ void sn_layer_run(sn_layer_call *c) {
     add_activity_loss(c);
     if (c->layer->cls->mask == SN_MASK_KEEP)
         c->out_mask = kept_mask(c);
+}
+
+static void set_policy(sn_layer_call *c, const sn_policy *outer) {
+    c->policy = c->layer->policy.own ? c->layer->policy : *outer;
+    c->reads = is_uncast(c->layer) ? c->policy.variable : c->policy.compute;
 }
 
 static void clear_ends(sn_layer_call *c) {
@@ -360,6 +401,7 @@ sn_layer_call sn_layer_enter(const sn_layer_call *outer, sn_layer *inner, const 
                        .training = outer->training,
                        .call = "",
                        .use = outer->use};
+    set_policy(&c, &outer->policy);
     clear_ends(&c);
     const int n = snprintf(c.path, sizeof c.path, "%s/%s", outer->path, name ? name : inner->name);
     if (n >= (int)sizeof c.path)
@@ -399,6 +441,7 @@ snug_status sn_network_build_one(sn_network *n, const sn_application *a, sn_grap
                        .n_in = a->n_in,
                        .call = a->call,
                        .use = a->use};
+    set_policy(&c, &n->policy);
     clear_ends(&c);
     snprintf(c.path, sizeof c.path, "%s", l->name); /* names are shorter: network_add.c */
     memcpy(c.in, io->in, (size_t)a->n_in * sizeof *c.in);

@@ -21,6 +21,9 @@ struct sn_layer_call {
     char path[160];   /* "bidirectional/forward_lstm": in front of its variables' names */
     const void *conf; /* sn_conf_<snake> */
     bool training;
+    sn_policy policy; /* what it goes by: its own, or an outer layer's, or the network's */
+    snug_dtype
+        reads; /* variables are read in this type: what it computes in, unless it says else */
     int n_in;
     sn_value in[SN_MAX_IN];
     sn_value mask[SN_MAX_IN];     /* bool [batch, steps]; SN_NO_VALUE: nothing is masked */
@@ -39,8 +42,8 @@ struct sn_layer_call {
     const sn_weight_rule *rule; /* of the wrapper; NULL: none */
 };
 
-/* For build functions: the variable `var` of the layer ("kernel") as a value in the compute dtype;
- * made when new. */
+/* For build functions: the variable `var` of the layer ("kernel") as a value of the type
+ * `reads`; made when new. */
 sn_value sn_layer_variable(sn_layer_call *c, const char *var, const snug_type *type,
                            const sn_init *init, bool trainable);
 /* Variable number `index` of the layer becomes momentum * itself + (1 - momentum) * value, when
@@ -74,6 +77,15 @@ bool sn_call_flag(sn_layer_call *c, const char *key, bool otherwise);
 bool sn_role_is_mask(const char *role);
 /* Which input has this role (the k-th of several), or -1. */
 int sn_call_role(const sn_layer_call *c, const char *role, int k);
+/* Real numbers in the type that halves are computed in where nothing between may be rounded: f32.
+ * And the result of a layer that computes so, as its policy says. */
+sn_value sn_layer_widened(sn_layer_call *c, sn_value x);
+sn_value sn_layer_narrowed(sn_layer_call *c, sn_value y);
+/* Goes on as if the policy named the type that halves are computed in. */
+void sn_layer_without_halves(sn_layer_call *c);
+/* What Keras writes in place of scores that a mask hides, before a softmax, as far as the type has
+ * it: `low` of f16, -1e9 of others. */
+double sn_layer_hidden(snug_dtype dtype, double low);
 /* A list of up to SN_MAX_REALS numbers as a vector of the compute dtype; rounds: each as
  * sn_keras_number has it. */
 sn_value sn_layer_vector(sn_layer_call *c, const double *v, int64_t n, bool rounds);

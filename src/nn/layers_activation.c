@@ -113,7 +113,7 @@ void sn_layer_build_softmax(sn_layer_call *c) {
         c->out = softmax_over(c, c->in[0], axes, t.rank);
         return;
     }
-    const sn_value low = sn_build_scalar(c->b, t.dtype, -1e9);
+    const sn_value low = sn_build_scalar(c->b, t.dtype, sn_layer_hidden(t.dtype, -3e4));
     const sn_value x = sn_build_select(c->b, c->mask[0], c->in[0], low);
     const sn_value y = softmax_over(c, x, axes, t.rank);
     c->out = sn_build_select(c->b, c->mask[0], y, sn_build_scalar(c->b, t.dtype, 0));

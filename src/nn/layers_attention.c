@@ -152,9 +152,11 @@ static sn_value attend_openly(sn_layer_call *c, const attention *a, const inputs
     sn_value mask = a->mask;
     if (a->causal)
         mask = both(b, mask, band(b, in, INT32_MIN, 0));
-    const sn_value hidden = sn_build_scalar(b, c->network->compute_dtype, -1e9);
-    c->outs[1] =
-        sn_build_softmax(b, hide(b, sn_build_matmul_t(b, q, k, false, true), mask, hidden));
+    const snug_dtype dtype = c->policy.compute;
+    const sn_value hidden = sn_build_scalar(b, dtype, sn_layer_hidden(dtype, -3e4));
+    const sn_value scores = hide(b, sn_build_matmul_t(b, q, k, false, true), mask, hidden);
+    const sn_value none = sn_build_scalar(b, dtype, 0); /* also of a query that sees nothing */
+    c->outs[1] = hide(b, sn_build_softmax(b, scores), mask, none);
     c->n_out = 2;
     const sn_value weights = drop(c, c->outs[1], a->dropout);
     return sn_build_transpose(b, sn_build_matmul(b, weights, v, SN_NO_VALUE), heads_first);
@@ -326,7 +328,7 @@ static void finish(sn_layer_call *c, const inputs *in, sn_value y) {
     c->out = y;
     if (sn_value_ok(in->q_mask))
         c->out = sn_build_select(c->b, sn_build_reshape(c->b, in->q_mask, column, 3), y,
-                                 sn_build_scalar(c->b, c->network->compute_dtype, 0));
+                                 sn_build_scalar(c->b, c->policy.compute, 0));
 }
 
 static sn_value fixed_variable(sn_layer_call *c, const char *name, const char *init,
@@ -347,7 +349,8 @@ static void weigh_values(sn_layer_call *c, const inputs *in, sn_value scores, do
         mask = sn_build_reshape(b, in->v_mask, columns, 3);
     if (sn_call_flag(c, "use_causal_mask", false))
         mask = both(b, mask, sn_build_reshape(b, band(b, in, INT32_MIN, 0), matrix, 3));
-    const sn_value hidden = sn_build_affine(b, scores, 1, -1e9);
+    const sn_value hidden =
+        sn_build_affine(b, scores, 1, sn_layer_hidden(c->policy.compute, -65504));
     const sn_value weights = sn_build_softmax(b, hide(b, scores, mask, hidden));
     if (sn_call_flag(c, "return_attention_scores", false)) {
         c->n_out = 2;

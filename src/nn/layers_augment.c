@@ -17,11 +17,11 @@ static sn_value draw(sn_layer_call *c, const snug_type *t, double low, double hi
     sn_attrs_default(SN_OP_random, &a);
     a.random.dims.n = t->rank;
     memcpy(a.random.dims.v, t->dims, sizeof a.random.dims.v);
-    a.random.dtype = t->dtype;
+    a.random.dtype = sn_dtype_computed(t->dtype);
     a.random.key = sn_layer_key(c);
     a.random.low = (int64_t)sn_build_param(c->b, "", sn_keras_number(low)).i;
     a.random.high = (int64_t)sn_build_param(c->b, "", sn_keras_number(high)).i;
-    return sn_build(c->b, SN_OP_random, &a, NULL, 0);
+    return sn_build_cast(c->b, sn_build(c->b, SN_OP_random, &a, NULL, 0), t->dtype);
 }
 
 /* n numbers in [0, 1) per picture, as columns of [batch, n]. */

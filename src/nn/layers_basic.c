@@ -79,7 +79,8 @@ static void look_up(sn_layer_call *c, sn_value table, bool mask_zero) {
     sn_attrs a;
     sn_attrs_default(SN_OP_gather, &a);
     a.axis.axis = 0;
-    c->out = sn_build(c->b, SN_OP_gather, &a, (const sn_value[]){table, ids}, 2);
+    c->out =
+        sn_layer_narrowed(c, sn_build(c->b, SN_OP_gather, &a, (const sn_value[]){table, ids}, 2));
     if (mask_zero) {
         const snug_dtype dtype = sn_dtype_is_int(t.dtype) ? t.dtype : SNUG_I32;
         const sn_value zero = sn_build_scalar(c->b, dtype, 0);
@@ -114,9 +115,10 @@ void sn_layer_build_reversible_embedding(sn_layer_call *c) {
         return look_up(c, table, conf->mask_zero != 0);
     snug_type t = input_type(c);
     const int64_t flat[2] = {-1, t.dims[t.rank - 1]};
-    const sn_value x = sn_build_reshape(c->b, c->in[0], flat, 2);
-    sn_value y = conf->tie_weights ? sn_build_matmul_t(c->b, x, table, false, true)
-                                   : sn_build_matmul(c->b, x, own, SN_NO_VALUE);
+    const sn_value x = sn_build_reshape(c->b, sn_layer_narrowed(c, c->in[0]), flat, 2);
+    const sn_value by = sn_layer_narrowed(c, conf->tie_weights ? table : own);
+    sn_value y = conf->tie_weights ? sn_build_matmul_t(c->b, x, by, false, true)
+                                   : sn_build_matmul(c->b, x, by, SN_NO_VALUE);
     if (conf->logit_soft_cap != 0)
         y = sn_build_affine(
             c->b, sn_build_tanh(c->b, sn_build_affine(c->b, y, 1 / conf->logit_soft_cap, 0)),

@@ -11,8 +11,7 @@ static snug_type type_of(const sn_layer_call *c, sn_value v) {
 }
 
 static sn_value one_hot(sn_layer_call *c, sn_value at, int64_t depth) {
-    const sn_one_hot spec = {
-        .depth = depth, .dtype = c->network->compute_dtype, .axis = -1, .on = 1};
+    const sn_one_hot spec = {.depth = depth, .dtype = c->policy.compute, .axis = -1, .on = 1};
     return sn_build_one_hot(c->b, at, &spec);
 }
 
@@ -33,7 +32,7 @@ static sn_value together(sn_layer_call *c, sn_value at, int64_t depth, bool coun
     }
     sn_value hot = one_hot(c, at, depth);
     if (sn_value_ok(weights)) {
-        const sn_value cast = sn_build_cast(c->b, weights, c->network->compute_dtype);
+        const sn_value cast = sn_build_cast(c->b, weights, c->policy.compute);
         hot = sn_build_mul(c->b, hot, sn_build_expand_dims(c->b, cast, -1));
     }
     return counts ? sn_build_sum(c->b, hot, 1u << 1, false)
@@ -79,7 +78,8 @@ void sn_layer_build_discretization(sn_layer_call *c) {
     for (int64_t i = 1; i < n; i++)
         if (!(conf->bin_boundaries.v[i - 1] <= conf->bin_boundaries.v[i]))
             return sn_layer_refuse(c, SNUG_E_INVALID, "bin_boundaries must rise");
-    const sn_value x = sn_build_cast(c->b, c->in[0], c->network->compute_dtype),
+    sn_layer_without_halves(c); /* as Keras has it */
+    const sn_value x = sn_build_cast(c->b, c->in[0], c->policy.compute),
                    edges = sn_layer_vector(c, conf->bin_boundaries.v, n, true);
     const sn_value above = sn_build_greater_equal(c->b, sn_build_expand_dims(c->b, x, -1), edges);
     if (c->b->error.code != SNUG_OK)

@@ -84,11 +84,18 @@ typedef struct {
     sn_value gamma, beta;
 } scale_and_shift;
 
+/* Keras computes norms in f32 where its policy says a half type, from x on. */
+static void compute_wide(sn_layer_call *c) {
+    c->in[0] = sn_layer_widened(c, c->in[0]);
+    if (c->b->error.code == SNUG_OK)
+        c->reads = sn_graph_type(c->b->graph, c->in[0])->dtype;
+}
+
 /* What is switched off is a constant 1 or 0. */
 static scale_and_shift parameters(sn_layer_call *c, const snug_type *vector, const sn_init *gamma,
                                   const sn_init *beta) {
     snug_type constant = *vector;
-    constant.dtype = c->network->compute_dtype;
+    constant.dtype = c->reads;
     scale_and_shift p;
     p.gamma = gamma ? sn_layer_variable(c, "gamma", vector, gamma, true)
                     : sn_build_fill(c->b, &constant, 1);
@@ -124,8 +131,8 @@ static void batch_statistics(sn_layer_call *c, sn_value x, sn_value *mean, sn_va
     const sn_value mean64 = divide_by_rows(c->b, sums[0], x);
     const sn_value square64 = divide_by_rows(c->b, sums[1], x);
     const sn_value variance64 = sn_build_sub(c->b, square64, sn_build_square(c->b, mean64));
-    *mean = sn_build_cast(c->b, mean64, c->network->compute_dtype);
-    *variance = sn_build_cast(c->b, variance64, c->network->compute_dtype);
+    *mean = sn_build_cast(c->b, mean64, c->reads);
+    *variance = sn_build_cast(c->b, variance64, c->reads);
 }
 
 /* Steps that the mask hides do not count; x is moved, the mask is not. Keras adds 1e-7 to the
@@ -142,9 +149,8 @@ static void masked_statistics(sn_layer_call *c, const layout *l, sn_value x, sn_
     }
     t.dims[t.rank++] = 1;
     const sn_value column = sn_build_reshape(b, c->mask[0], t.dims, t.rank);
-    const sn_value seen = move(
-        c, l,
-        sn_build_cast(b, sn_build_broadcast_to(b, column, &l->type), c->network->compute_dtype));
+    const sn_value seen =
+        move(c, l, sn_build_cast(b, sn_build_broadcast_to(b, column, &l->type), c->reads));
     const sn_value n = sn_build_affine(b, sn_build_sum(b, seen, rows, false), 1, 1e-7);
     *mean = sn_build_div(b, sn_build_sum(b, sn_build_mul(b, x, seen), rows, false), n);
     const sn_value apart = sn_build_mul(b, sn_build_sub(b, x, *mean), seen);
@@ -205,6 +211,7 @@ static sn_value normalise_steps(sn_layer_call *c, const batch_norm *n, int64_t c
 void sn_layer_build_batch_normalization(sn_layer_call *c) {
     batch_norm n = {.conf = c->conf};
     char steps[24];
+    compute_wide(c);
     if (!lay_out(c, n.conf->axis, 4, &n.l))
         return;
     if (n.l.n != 1) {
@@ -219,8 +226,9 @@ void sn_layer_build_batch_normalization(sn_layer_call *c) {
     n.variance = sn_layer_variable(c, "moving_variance", &vector,
                                    &n.conf->moving_variance_initializer, false);
     sn_call_text(c, "by_steps", steps, sizeof steps);
-    c->out = is_learning(c) && steps[0] ? normalise_steps(c, &n, strtoll(steps, NULL, 10))
-                                        : normalise_batch(c, &n, c->in[0], is_learning(c));
+    c->out = sn_layer_narrowed(c, is_learning(c) && steps[0]
+                                      ? normalise_steps(c, &n, strtoll(steps, NULL, 10))
+                                      : normalise_batch(c, &n, c->in[0], is_learning(c)));
 }
 
 /* --- layer normalisation ---------------------------------------------------------------------- */
@@ -253,6 +261,7 @@ static int64_t span(const snug_type *t) {
 void sn_layer_build_layer_normalization(sn_layer_call *c) {
     const sn_conf_layer_normalization *conf = c->conf;
     layout l;
+    compute_wide(c);
     if (!lay_out(c, conf->axis, 8, &l))
         return;
     const snug_type weights = weight_type(&l);
@@ -261,7 +270,7 @@ void sn_layer_build_layer_normalization(sn_layer_call *c) {
             sn_layer_variable(c, "gamma", &weights, &conf->gamma_initializer, true);
         const uint32_t last = ((1u << l.n) - 1) << (l.type.rank - l.n);
         const sn_value y = divide_by_deviation(c, move(c, &l, c->in[0]), last, conf->epsilon, true);
-        c->out = move_back(c, &l, sn_build_mul(c->b, y, gamma));
+        c->out = sn_layer_narrowed(c, move_back(c, &l, sn_build_mul(c->b, y, gamma)));
         return;
     }
     scale_and_shift p = parameters(c, &weights, conf->scale ? &conf->gamma_initializer : NULL,
@@ -279,7 +288,7 @@ void sn_layer_build_layer_normalization(sn_layer_call *c) {
     sn_value y = normalise_rows(c, x, conf->epsilon, &p);
     if (l.n > 1)
         y = sn_build_reshape(c->b, y, l.moved.dims, l.moved.rank);
-    c->out = move_back(c, &l, y);
+    c->out = sn_layer_narrowed(c, move_back(c, &l, y));
 }
 
 /* --- root mean square, unit length, groups ---------------------------------------------------- */
@@ -287,13 +296,15 @@ void sn_layer_build_rms_normalization(sn_layer_call *c) {
     const sn_conf_rms_normalization *conf = c->conf;
     sn_init ones;
     layout l;
+    c->in[0] = sn_layer_widened(c, c->in[0]);
     if (!lay_out(c, conf->axis, 8, &l) || sn_init_parse("ones", &ones, &c->b->error) != SNUG_OK)
         return;
     const snug_type weights = weight_type(&l);
-    const sn_value scale = sn_layer_variable(c, "scale", &weights, &ones, true);
+    const sn_value scale =
+        sn_layer_widened(c, sn_layer_variable(c, "scale", &weights, &ones, true));
     const uint32_t last = ((1u << l.n) - 1) << (l.type.rank - l.n);
     const sn_value y = divide_by_deviation(c, move(c, &l, c->in[0]), last, conf->epsilon, false);
-    c->out = move_back(c, &l, sn_build_mul(c->b, y, scale));
+    c->out = sn_layer_narrowed(c, move_back(c, &l, sn_build_mul(c->b, y, scale)));
 }
 
 void sn_layer_build_unit_normalization(sn_layer_call *c) {
@@ -332,6 +343,7 @@ static sn_value normalise_groups(sn_layer_call *c, sn_value x, const snug_type *
 void sn_layer_build_group_normalization(sn_layer_call *c) {
     const sn_conf_group_normalization *conf = c->conf;
     layout l;
+    compute_wide(c);
     if (!lay_out(c, conf->axis, 1, &l))
         return;
     const snug_type vector = weight_type(&l);
@@ -349,7 +361,7 @@ void sn_layer_build_group_normalization(sn_layer_call *c) {
     if (conf->center)
         y = sn_build_add(c->b, y,
                          sn_layer_variable(c, "beta", &vector, &conf->beta_initializer, true));
-    c->out = move_back(c, &l, y);
+    c->out = sn_layer_narrowed(c, move_back(c, &l, y));
 }
 
 /* The weight of ConvNeXt's LayerScale has no name of its own in Keras. */

@@ -1,8 +1,8 @@
 /* layers_operation.c: the layer class Operation: a row of the function table on values of a network
  * (function/functions.def).
  *
- * 1. All kinds of floats are the network's: a file says float32 where the network computes in f64.
- * So a dtype among the arguments is a float one, and any other is there by its name.
+ * 1. Policies are of layers: operands come as they are, and Python's numbers beside them are f32.
+ * Where the network computes in f64 all floats are that: a file says float32 of them.
  * 2. Where extents are open only types are asked for, and rows compute with extents: the row is
  * built for several batches, and an extent of the result that differs between them is open. */
 #include "nn/layer_call.h"
@@ -45,6 +45,10 @@ static sn_value known(node *n) {
     return sn_build_reshape(b, out, t->dims, t->rank);
 }
 
+static snug_dtype named_dtype(const sn_layer_call *c, snug_dtype d) {
+    return c->policy.compute == SNUG_F64 ? SNUG_F64 : d;
+}
+
 /* The results; how many, 0 after an error. */
 static int run_row(node *n, const sn_operation *o, sn_value *out) {
     sn_layer_call *const c = n->layer;
@@ -56,13 +60,13 @@ static int run_row(node *n, const sn_operation *o, sn_value *out) {
     for (int i = 0; i < o->n_args; i++) {
         f->own[i] = o->args[i];
         if (f->own[i].kind == SNUG_ARG_DTYPE)
-            f->own[i].dtype = c->network->compute_dtype;
+            f->own[i].dtype = named_dtype(c, f->own[i].dtype);
     }
     f->b = c->b;
     f->door = &door;
     f->slot = n->slots;
     f->n_slots = SN_OPERATION_SLOTS;
-    f->floats = c->network->compute_dtype;
+    f->floats = c->policy.compute;
     memset(f->out, 0xff, sizeof f->out);
     row->build(f);
     if (f->n_out > SN_MAX_TENSOR)
@@ -187,6 +191,7 @@ void sn_layer_build_operation(sn_layer_call *c) {
     node n = {.layer = c};
     if (!o)
         return sn_layer_refuse(c, SNUG_E_INVALID, "it comes with a model file only");
+    sn_layer_without_halves(c);
     fill_slots(c, o, &n);
     if (c->b->error.code != SNUG_OK)
         return;

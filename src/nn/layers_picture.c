@@ -12,7 +12,7 @@
 /* --- shared: nn/picture_layers.h
  * --------------------------------------------------------------------- */
 bool sn_picture_input(sn_layer_call *c, sn_value *x, snug_type *t) {
-    *x = sn_build_cast(c->b, c->in[0], c->network->compute_dtype);
+    *x = sn_build_cast(c->b, c->in[0], c->policy.compute);
     if (c->b->error.code != SNUG_OK)
         return false;
     *t = *sn_graph_type(c->b->graph, *x);
@@ -194,7 +194,7 @@ void sn_layer_build_up_sampling2d(sn_layer_call *c) {
 /* --- scales ----------------------------------------------------------------------------------- */
 /* A value each, put together by 16. */
 sn_value sn_layer_vector(sn_layer_call *c, const double *v, int64_t n, bool rounds) {
-    const snug_type one = {.dtype = c->network->compute_dtype, .rank = 1, .dims = {1}};
+    const snug_type one = {.dtype = c->policy.compute, .rank = 1, .dims = {1}};
     sn_value groups[SN_MAX_IN], entries[SN_MAX_IN];
     int n_groups = 0, n_entries = 0;
     for (int64_t i = 0; i < n; i++) {
@@ -211,7 +211,7 @@ _Static_assert(SN_MAX_IN *SN_MAX_IN >= SN_MAX_REALS, "a vector holds every list"
 
 void sn_layer_build_rescaling(sn_layer_call *c) {
     const sn_conf_rescaling *conf = c->conf;
-    const sn_value x = sn_build_cast(c->b, c->in[0], c->network->compute_dtype);
+    const sn_value x = sn_build_cast(c->b, c->in[0], c->policy.compute);
     const double scale = conf->scale.n ? conf->scale.v[0] : 1,
                  offset = conf->offset.n ? conf->offset.v[0] : 0;
     if (conf->scale.n <= 1 && conf->offset.n <= 1) {
@@ -279,7 +279,7 @@ static sn_value stored_moment(sn_layer_call *c, const kept_axes *k, const char *
 
 void sn_layer_build_normalization(sn_layer_call *c) {
     const sn_conf_normalization *conf = c->conf;
-    const sn_value x = sn_build_cast(c->b, c->in[0], c->network->compute_dtype);
+    const sn_value x = sn_build_cast(c->b, c->in[0], c->policy.compute);
     kept_axes k;
     if (c->b->error.code != SNUG_OK || !kept_axes_of(c, sn_graph_type(c->b->graph, x), &k))
         return;
@@ -293,7 +293,7 @@ void sn_layer_build_normalization(sn_layer_call *c) {
                                 : stored_moment(c, &k, "mean", "zeros"),
                    variance = given ? moment_of(c, &k, conf->variance.v, conf->variance.n)
                                     : stored_moment(c, &k, "variance", "ones");
-    const sn_value least = sn_build_scalar(c->b, c->network->compute_dtype, 1e-7),
+    const sn_value least = sn_build_scalar(c->b, c->policy.compute, 1e-7),
                    spread = sn_build_maximum(c->b, sn_build_sqrt(c->b, variance), least);
     c->out = conf->invert ? sn_build_add(c->b, mean, sn_build_mul(c->b, x, spread))
                           : sn_build_div(c->b, sn_build_sub(c->b, x, mean), spread);

@@ -117,12 +117,12 @@ static sn_value normals(sn_layer_call *c, double mean, double deviation) {
     a.random.dims.n = t.rank;
     for (int i = 0; i < t.rank; i++)
         a.random.dims.v[i] = t.dims[i];
-    a.random.dtype = t.dtype;
+    a.random.dtype = sn_dtype_computed(t.dtype);
     a.random.kind = SN_RANDOM_NORMAL;
     a.random.key = sn_layer_key(c);
     a.random.low = (int64_t)sn_build_param(c->b, "", mean).i;
     a.random.high = (int64_t)sn_build_param(c->b, "", deviation).i;
-    return sn_build(c->b, SN_OP_random, &a, NULL, 0);
+    return sn_build_cast(c->b, sn_build(c->b, SN_OP_random, &a, NULL, 0), t.dtype);
 }
 
 void sn_layer_build_gaussian_noise(sn_layer_call *c) {

@@ -173,7 +173,7 @@ static void run_lstm(sn_layer_call *c, cell k, run *r) {
 /* The input's and the recurrent bias [3H] of [2,3H]. */
 static void split_bias(sn_layer_call *c, int64_t n, sn_value *bias, sn_value *recurrent) {
     const sn_value both = *bias;
-    const snug_type none = {.dtype = c->network->compute_dtype, .rank = 1, .dims = {n}};
+    const snug_type none = {.dtype = c->policy.compute, .rank = 1, .dims = {n}};
     if (!sn_value_ok(both)) {
         *recurrent = sn_build_fill(c->b, &none, 0);
         return;

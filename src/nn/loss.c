@@ -480,6 +480,8 @@ snug_status sn_loss_parse(const char *text, sn_loss *out, snug_error *err) {
 
 void sn_loss_target(const sn_loss *l, const snug_type *output, snug_type *target) {
     *target = *output;
+    if (sn_dtype_is_float(output->dtype)) /* losses are f32 where outputs are halves */
+        target->dtype = sn_dtype_computed(output->dtype);
     if (l->sparse && output->rank > 1) {
         target->rank--;
         target->dtype = SNUG_I32;

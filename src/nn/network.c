@@ -47,7 +47,7 @@ snug_status sn_network_create_bare(snug_engine *e, snug_dtype dtype, sn_network 
     n->source = &sn_network_of_layers;
     n->var_names = n->layer_names = n->last_numbers =
         (sn_names){.engine = e, .category = SN_MEM_MODEL};
-    n->variable_dtype = n->compute_dtype = dtype;
+    n->policy = (sn_policy){.variable = dtype, .compute = dtype};
     const snug_status status = sn_zone_create(e, SN_MEM_MODEL, &n->zone, err);
     if (status == SNUG_OK)
         *out = n;
@@ -251,19 +251,27 @@ void sn_network_set_seed(sn_network *n, uint64_t seed) {
             n->vars[i].init.key = n->source->initial_key(n, (uint32_t)i);
 }
 
-void sn_network_set_policy(sn_network *n, snug_dtype variable, snug_dtype compute) {
-    n->variable_dtype = variable;
-    n->compute_dtype = compute;
+/* Types of inputs and variables; the others follow from them. */
+static void retype(sn_network *n, const sn_policy *policy) {
+    n->policy = *policy;
     for (size_t i = 0; i < n->n_vars; i++)
-        n->vars[i].type.dtype = variable;
-    for (size_t i = 0; i < n->n_layers; i++)
-        if (sn_dtype_is_float(n->layers[i].output.dtype))
-            n->layers[i].output.dtype = compute;
-    for (size_t i = 0; i < n->n_tensors; i++)
+        if (!n->vars[i].own_type)
+            n->vars[i].type.dtype = policy->variable;
+    for (size_t i = 0; i < n->n_inputs; i++)
         if (sn_dtype_is_float(n->tensors[i].type.dtype))
-            n->tensors[i].type.dtype = compute;
+            n->tensors[i].type.dtype = sn_dtype_computed(policy->compute);
 }
 
-void sn_network_set_dtype(sn_network *n, snug_dtype dtype) {
-    sn_network_set_policy(n, dtype, dtype);
+snug_status sn_network_set_policy(sn_network *n, const sn_policy *policy, snug_error *err) {
+    const sn_policy before = n->policy;
+    snug_error again;
+    if (sn_policy_equal(policy, &before))
+        return SNUG_OK;
+    retype(n, policy);
+    const snug_status status = sn_network_infer_again(n, err);
+    if (status != SNUG_OK) {
+        retype(n, &before);
+        (void)!sn_network_infer_again(n, &again); /* as it did before */
+    }
+    return status;
 }

@@ -8,14 +8,15 @@
  * once, in creation order, when the network is first built; the caller (room train) gives each home
  * bytes in the state.
  *
- * Compute dtype: sn_network.compute_dtype may differ from variable_dtype; variables are cast at
- * reading. */
+ * Policies (nn/policy.h): the network has one, and a layer may have its own. Variables are cast
+ * where a layer reads them, inputs where it is run. */
 #ifndef SN_NN_NETWORK_H
 #define SN_NN_NETWORK_H
 
 #include "graph/graph.h"
 #include "memory/names.h"
 #include "nn/config.h"
+#include "nn/policy.h"
 
 #define SN_MAX_TENSOR 64 /* inputs and outputs of a network, and outputs of an application */
 
@@ -25,6 +26,8 @@ struct sn_layer {
     const char *name;
     void *conf;
     bool trainable;
+    sn_policy policy; /* where it is its own */
+    bool uncast;      /* autocast=False: inputs and variables are not cast to what it computes in */
     int n_vars;
     uint32_t *homes; /* [SN_LAYER_MAX_VARS] of the network's variables; set at the first build */
     int uses;        /* applications */
@@ -41,6 +44,7 @@ typedef struct {
     bool slot;     /* made by the optimizer: "adam/conv2d/kernel/momentum"; slots stand behind all
                       weights */
     bool kept;     /* a slot that a layer made: what it keeps from step to step */
+    bool own_type; /* its layer has a policy of its own: the network's does not change its type */
     bool own_seed; /* its initialiser names a seed: the network's seed does not change it */
     sn_recipe init;
     uint32_t layer;          /* of the network: a layer inside counts as the outer one */
@@ -129,7 +133,7 @@ struct sn_network {
     size_t n_pending, cap_pending;
     sn_value *losses; /* scalars that layers add to the loss, of the newest sn_network_build */
     size_t n_losses, cap_losses;
-    snug_dtype variable_dtype, compute_dtype;
+    sn_policy policy;
     uint64_t seed;
     const sn_network_door *door; /* NULL: variables are the graph's */
 };
@@ -169,6 +173,8 @@ typedef struct {
     int n_in;
     const char *const *role; /* n_in of them, or NULL: all in order */
     const char *call;        /* or NULL */
+    sn_policy policy;        /* the layer's, where it is its own */
+    bool uncast;             /* autocast=False */
 } sn_layer_spec;
 /* *tensor is the first output; the others have the numbers behind it. */
 SNUG_CHECKED snug_status sn_network_add_on(sn_network *n, const sn_layer_spec *spec,
@@ -192,14 +198,12 @@ const char *sn_network_output_name(const sn_network *n, uint32_t i);
 /* Keras' layer.trainable: a frozen layer has no gradients, and batch normalisation uses its moving
  * statistics. */
 void sn_network_set_trainable(sn_network *n, size_t layer, bool trainable);
-/* Of all initial values; of all variables and of computation (f32 or f64). Before anything reads
- * the variables. */
+/* Of all initial values. Before anything reads the variables. */
 void sn_network_set_seed(sn_network *n, uint64_t seed);
-/* Of layers only: a graph says its types itself. */
-void sn_network_set_dtype(sn_network *n, snug_dtype dtype);
-/* Keras' dtype policy: variables are kept in one type and cast to the other where they are read;
- * input and output have the compute dtype. */
-void sn_network_set_policy(sn_network *n, snug_dtype variable, snug_dtype compute);
+/* Of all layers that have none of their own; of layers only, as a graph says its types itself.
+ * Inputs are f64 where it computes in f64, else f32. Before anything reads the variables. */
+SNUG_CHECKED snug_status sn_network_set_policy(sn_network *n, const sn_policy *policy,
+                                               snug_error *err);
 bool sn_network_trains(const sn_network *n,
                        uint32_t home); /* a weight that gets gradients: its layer is not frozen */
 size_t sn_network_n_weights(const sn_network *n); /* variables that are not slots: the first ones */

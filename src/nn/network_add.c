@@ -92,6 +92,8 @@ static snug_status configure(sn_network *n, const sn_layer_spec *spec, sn_layer 
     SNUG_TRY(sn_conf_defaults(l->cls, l->conf, err));
     l->homes = homes;
     l->trainable = true;
+    l->policy = spec->policy;
+    l->uncast = spec->uncast;
     const snug_status status =
         spec->fill ? spec->fill(spec->ctx, n, l->cls, l->conf, err) : SNUG_OK;
     return status == SNUG_OK ? SNUG_OK : sn_fail_in(err, status, "layer '%s'", l->name);
@@ -149,6 +151,16 @@ static snug_status infer_outputs(sn_network *n, sn_application *a, snug_error *e
     const snug_status status = build_alone(n, g, a, err);
     sn_graph_destroy(g);
     return status;
+}
+
+snug_status sn_network_infer_again(sn_network *n, snug_error *err) {
+    for (size_t i = 0; i < n->n_applications; i++) {
+        sn_application *const a = &n->applications[i];
+        SNUG_TRY(infer_outputs(n, a, err));
+        if (a->use == 0)
+            n->layers[a->layer].output = *sn_network_type(n, a->first);
+    }
+    return SNUG_OK;
 }
 
 static snug_status reserve(sn_network *n, snug_error *err) {

@@ -138,7 +138,8 @@ static snug_status take_dtype(sn_network *n, snug_error *err) {
                            sn_network_output_name(n, i), snug_dtype_name(type->dtype),
                            snug_dtype_name(first->dtype));
     }
-    n->variable_dtype = n->compute_dtype = first ? first->dtype : SNUG_F32;
+    const snug_dtype dtype = first ? first->dtype : SNUG_F32;
+    n->policy = (sn_policy){.variable = dtype, .compute = dtype};
     return SNUG_OK;
 }
 

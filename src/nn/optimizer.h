@@ -2,6 +2,7 @@
 #ifndef SN_NN_OPTIMIZER_H
 #define SN_NN_OPTIMIZER_H
 
+#include "graph/build.h"
 #include "nn/network.h"
 #include "nn/schedule.h"
 
@@ -35,6 +36,15 @@ SNUG_CHECKED snug_status sn_optimizer_build(const sn_optimizer *o, sn_network *n
 SNUG_CHECKED snug_status sn_optimizer_accumulate(const sn_optimizer *o, sn_network *n, sn_graph *g,
                                                  const sn_value *grads, int n_grads,
                                                  snug_error *err);
+/* Keras' loss scale: the loss that gradients are made of is multiplied by a parameter of the graph,
+ * and gradients by its inverse, after each was looked at: where one is not finite the run is
+ * refused before anything is written. */
+#define SN_FIRST_LOSS_SCALE 32768.0
+#define SN_GROWTH_STEPS     2000 /* without a refusal, until it doubles */
+#define SN_LOSS_SCALE       "loss_scale"
+#define SN_LOSS_UNSCALE     "loss_scale/inverse"
+sn_value sn_optimizer_scale_loss(sn_builder *b, sn_value loss);
+void sn_optimizer_unscale(sn_builder *b, sn_value *grads, int n_grads);
 /* The home of a weight's moving average (use_ema); false when there is none (yet). */
 bool sn_optimizer_average(const sn_optimizer *o, const sn_network *n, uint32_t weight,
                           uint32_t *home);

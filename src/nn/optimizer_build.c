@@ -60,6 +60,30 @@ static sn_value size_of(sn_builder *b, sn_value rows, const void *ctx) {
     return sn_build_abs(b, rows);
 }
 
+/* --- loss scale ------------------------------------------------------------------------------- */
+static sn_value times(sn_builder *b, sn_value x, const char *name) {
+    sn_attrs a;
+    sn_attrs_default(SN_OP_affine, &a);
+    a.affine.scale = number(b, name, 1);
+    a.affine.shift = number(b, "", 0);
+    return sn_build(b, SN_OP_affine, &a, &x, 1);
+}
+
+static sn_value unscale_rows(sn_builder *b, sn_value rows, const void *ctx) {
+    (void)ctx;
+    return times(b, sn_build_check_finite(b, rows), SN_LOSS_UNSCALE);
+}
+
+sn_value sn_optimizer_scale_loss(sn_builder *b, sn_value loss) {
+    return times(b, loss, SN_LOSS_SCALE);
+}
+
+void sn_optimizer_unscale(sn_builder *b, sn_value *grads, int n_grads) {
+    for (int i = 0; i < n_grads; i++)
+        if (sn_value_ok(grads[i]))
+            grads[i] = map_gradient(b, grads[i], unscale_rows, NULL);
+}
+
 /* --- clipping --------------------------------------------------------------------------------- */
 static sn_value sum_of_squares(sn_builder *b, sn_value x) {
     return sn_build_sum(b, sn_build_square(b, x), 0, false);

@@ -17,6 +17,7 @@ typedef struct {
     int64_t batch;
     sn_graph *g;
     sn_network_result result;
+    sn_value y_pred[SN_MAX_TENSOR]; /* outputs as losses and metrics see them: f32 of halves */
     sn_value y_true[SN_MAX_TENSOR], weight[SN_MAX_TENSOR]; /* SN_NO_VALUE where there is none */
     sn_value loss;
 } step;
@@ -75,6 +76,20 @@ static snug_status add_predictions(const step *s, snug_error *err) {
 }
 
 /* --- loss and metrics ------------------------------------------------------------------------- */
+static sn_value widened(sn_builder *b, sn_value x) {
+    if (b->error.code != SNUG_OK)
+        return SN_NO_VALUE;
+    const snug_dtype d = sn_graph_type(b->graph, x)->dtype;
+    return sn_dtype_is_float(d) ? sn_build_cast(b, x, sn_dtype_computed(d)) : x;
+}
+
+static snug_status widen_outputs(step *s, snug_error *err) {
+    sn_builder b = sn_builder_on(s->g);
+    for (uint32_t i = 0; i < s->spec->network->n_outputs; i++)
+        s->y_pred[i] = widened(&b, s->result.y[i]);
+    return sn_builder_done(&b, err);
+}
+
 static snug_status add_targets(step *s, snug_error *err) {
     const sn_step_spec *spec = s->spec;
     const uint32_t n = spec->network->n_outputs;
@@ -84,7 +99,7 @@ static snug_status add_targets(step *s, snug_error *err) {
         s->y_true[i] = SN_NO_VALUE;
         if (!spec->objectives[i].used)
             continue;
-        sn_loss_target(&spec->objectives[i].loss, sn_graph_type(s->g, s->result.y[i]), &target);
+        sn_loss_target(&spec->objectives[i].loss, sn_graph_type(s->g, s->y_pred[i]), &target);
         SNUG_TRY(add_input(s, sn_step_name("y", i, n, name), &target, &s->y_true[i], err));
     }
     return SNUG_OK;
@@ -106,7 +121,7 @@ static snug_status add_weights(step *s, snug_error *err) {
             s->weight[i] = given[spec->n_weights > 1 ? i : 0];
         else if (spec->n_classes > 0 && spec->objectives[i].used)
             s->weight[i] = sn_class_weights_build(&b, spec->classes, spec->n_classes, s->y_true[i],
-                                                  sn_graph_type(s->g, s->result.y[i])->dtype);
+                                                  sn_graph_type(s->g, s->y_pred[i])->dtype);
     }
     return sn_builder_done(&b, err);
 }
@@ -114,7 +129,7 @@ static snug_status add_weights(step *s, snug_error *err) {
 static snug_status build_metrics(step *s, snug_error *err) {
     for (int i = 0; i < s->spec->n_metrics; i++) {
         const sn_metric *m = &s->spec->metrics[i];
-        const sn_value y_pred = s->result.y[m->output];
+        const sn_value y_pred = s->y_pred[m->output];
         char name[32];
         sn_builder b = sn_builder_on(s->g);
         sn_value weight = m->weighted ? s->weight[m->output] : SN_NO_VALUE;
@@ -131,17 +146,18 @@ static snug_status build_metrics(step *s, snug_error *err) {
 /* What regularisers of weights that train, and layers, add to the loss. */
 static snug_status add_penalties(step *s, snug_error *err) {
     const sn_network *n = s->spec->network;
+    const snug_dtype dtype = sn_graph_type(s->g, s->loss)->dtype;
     sn_builder b = sn_builder_on(s->g);
     for (size_t i = 0; i < n->n_losses; i++)
-        s->loss = sn_build_add(&b, s->loss, n->losses[i]);
+        s->loss = sn_build_add(&b, s->loss, sn_build_cast(&b, n->losses[i], dtype));
     for (uint32_t home = 0; home < n->n_vars; home++) {
         const char *text = n->vars[home].regularizer;
         sn_value weight;
         if (!text || !text[0] || n->vars[home].by_layer || !sn_network_trains(n, home))
             continue;
         SNUG_TRY(sn_network_read(n, s->g, home, &weight, err));
-        const sn_value penalty = sn_regularizer_build(&b, text, weight);
-        s->loss = sn_build_add(&b, s->loss, sn_build_cast(&b, penalty, n->compute_dtype));
+        const sn_value penalty = sn_regularizer_build(&b, text, widened(&b, weight));
+        s->loss = sn_build_add(&b, s->loss, sn_build_cast(&b, penalty, dtype));
     }
     return sn_builder_done(&b, err);
 }
@@ -153,7 +169,7 @@ static snug_status build_losses(step *s, snug_error *err) {
     s->loss = SN_NO_VALUE;
     for (uint32_t i = 0; i < spec->network->n_outputs; i++) {
         const sn_objective *o = &spec->objectives[i];
-        const sn_objective_data d = {s->y_true[i], s->result.y[i], s->weight[i], s->result.mask[i]};
+        const sn_objective_data d = {s->y_true[i], s->y_pred[i], s->weight[i], s->result.mask[i]};
         sn_builder b = sn_builder_on(s->g);
         char name[16];
         if (!o->used)
@@ -169,6 +185,7 @@ static snug_status build_losses(step *s, snug_error *err) {
 }
 
 static snug_status build_loss(step *s, snug_error *err) {
+    SNUG_TRY(widen_outputs(s, err));
     SNUG_TRY(add_targets(s, err));
     SNUG_TRY(add_weights(s, err));
     SNUG_TRY(build_losses(s, err));
@@ -196,6 +213,18 @@ static snug_status trained_values(const step *s, sn_value *wrt, int *n_wrt, snug
     return SNUG_OK;
 }
 
+static snug_status build_gradients(const step *s, const sn_value *wrt, int n_wrt, sn_value *grads,
+                                   snug_error *err) {
+    sn_builder b = sn_builder_on(s->g);
+    if (!s->spec->scaled)
+        return sn_graph_gradients(s->g, s->loss, wrt, n_wrt, grads, err);
+    const sn_value scaled = sn_optimizer_scale_loss(&b, s->loss);
+    SNUG_TRY(sn_builder_done(&b, err));
+    SNUG_TRY(sn_graph_gradients(s->g, scaled, wrt, n_wrt, grads, err));
+    sn_optimizer_unscale(&b, grads, n_wrt);
+    return sn_builder_done(&b, err);
+}
+
 static snug_status build_backward(step *s, snug_error *err) {
     sn_network *const n = s->spec->network;
     snug_engine *const e = n->engine;
@@ -210,7 +239,7 @@ static snug_status build_backward(step *s, snug_error *err) {
             sn_fail(err, SNUG_E_INVALID,
                     "model '%s' has nothing to train: no layer has trainable weights", n->name);
     if (status == SNUG_OK)
-        status = sn_graph_gradients(s->g, s->loss, wrt, n_wrt, grads, err);
+        status = build_gradients(s, wrt, n_wrt, grads, err);
     if (status == SNUG_OK)
         status = sn_network_updates(n, s->g, err);
     if (status == SNUG_OK)

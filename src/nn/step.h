@@ -29,6 +29,7 @@ typedef struct {
     int n_weights;            /* 0: none */
     const sn_class_weight *classes; /* instead of sample weights, in a network of one output */
     int n_classes;
+    bool scaled; /* with a loss scale (optimizer.h) */
 } sn_step_spec;
 /* "x" or, of several, "x_2". Returns name. */
 const char *sn_step_name(const char *what, uint32_t i, uint32_t n, char name[16]);

@@ -20,17 +20,19 @@
      .word = offsetof(sn_attrs_##family, member) / 8,                                              \
      .n = words},
 #define EACH(f, ...)                                                                               \
-    EACH_PICK(__VA_ARGS__, EACH_7, EACH_6, EACH_5, EACH_4, EACH_3, EACH_2, EACH_1, EACH_0, )       \
+    EACH_PICK(__VA_ARGS__, EACH_8, EACH_7, EACH_6, EACH_5, EACH_4, EACH_3, EACH_2, EACH_1,         \
+              EACH_0, )                                                                            \
     (f, __VA_ARGS__)
-#define EACH_PICK(e, a, b, c, d, g, h, i, chosen, ...) chosen
+#define EACH_PICK(e, a, b, c, d, g, h, i, j, chosen, ...) chosen
 #define EACH_0(f, e)
-#define EACH_1(f, e, a)                   FIELD(f, a)
-#define EACH_2(f, e, a, b)                FIELD(f, a) FIELD(f, b)
-#define EACH_3(f, e, a, b, c)             EACH_2(f, e, a, b) FIELD(f, c)
-#define EACH_4(f, e, a, b, c, d)          EACH_3(f, e, a, b, c) FIELD(f, d)
-#define EACH_5(f, e, a, b, c, d, g)       EACH_4(f, e, a, b, c, d) FIELD(f, g)
-#define EACH_6(f, e, a, b, c, d, g, h)    EACH_5(f, e, a, b, c, d, g) FIELD(f, h)
-#define EACH_7(f, e, a, b, c, d, g, h, i) EACH_6(f, e, a, b, c, d, g, h) FIELD(f, i)
+#define EACH_1(f, e, a)                      FIELD(f, a)
+#define EACH_2(f, e, a, b)                   FIELD(f, a) FIELD(f, b)
+#define EACH_3(f, e, a, b, c)                EACH_2(f, e, a, b) FIELD(f, c)
+#define EACH_4(f, e, a, b, c, d)             EACH_3(f, e, a, b, c) FIELD(f, d)
+#define EACH_5(f, e, a, b, c, d, g)          EACH_4(f, e, a, b, c, d) FIELD(f, g)
+#define EACH_6(f, e, a, b, c, d, g, h)       EACH_5(f, e, a, b, c, d, g) FIELD(f, h)
+#define EACH_7(f, e, a, b, c, d, g, h, i)    EACH_6(f, e, a, b, c, d, g, h) FIELD(f, i)
+#define EACH_8(f, e, a, b, c, d, g, h, i, j) EACH_7(f, e, a, b, c, d, g, h, i) FIELD(f, j)
 
 #define I(name)     , (INT, name, 1)
 #define V(name, n)  , (VEC, name, n)
@@ -85,6 +87,15 @@ void sn_attrs_default(sn_op op, sn_attrs *a) {
                 a->word[f->word + w] = 1;
         }
     }
+}
+
+int sn_attrs_wide(sn_op op) {
+    const sn_attr_family *family = sn_ops[op].attrs;
+    int word = -1;
+    for (int i = 0; sn_ops[op].accumulates && i < family->n_fields && word < 0; i++)
+        if (strcmp(family->fields[i].name, "wide") == 0)
+            word = (int)family->fields[i].word;
+    return word;
 }
 
 void sn_attrs_copy(sn_op op, const sn_attrs *from, sn_attrs *to) {

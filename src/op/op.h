@@ -211,6 +211,8 @@ bool sn_op_slice(sn_opdesc *d, const sn_slice *slices, sn_cut *out);
 void sn_attrs_default(sn_op op, sn_attrs *a);
 /* All of `to`, of which only the operator's own words are read from `from`: others need not be
  * there. */
+/* The word in which a row that can says that its results are wide; -1 of others. */
+int sn_attrs_wide(sn_op op);
 void sn_attrs_copy(sn_op op, const sn_attrs *from, sn_attrs *to);
 /* "stride=2,2 pad=0,1,0,1 act=relu"; parameters print as p3 (slot 3). Structure fields equal to the
  * default are left out. Parsing starts from the default; "rate=p3" names a slot, "rate=0.5" asks

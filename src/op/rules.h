@@ -51,11 +51,20 @@ SNUG_CHECKED snug_status sn_want_bool(const sn_opdesc *d, int i, snug_error *err
 SNUG_CHECKED snug_status sn_want_index(const sn_opdesc *d, int i, snug_error *err); /* i32 or i64 */
 SNUG_CHECKED snug_status sn_want_plain(const sn_opdesc *d, int i, snug_error *err); /* not opaque */
 SNUG_CHECKED snug_status sn_want_dtype_of(const sn_opdesc *d, int i, int like, snug_error *err);
+/* The dtype of input `like`, or f32 where that is a half: weights and statistics are f32. */
+SNUG_CHECKED snug_status sn_want_beside(const sn_opdesc *d, int i, int like, snug_error *err);
+/* The other way round: a half where input `like` is f32; so gradients come to master weights. */
+SNUG_CHECKED snug_status sn_want_below(const sn_opdesc *d, int i, int like, snug_error *err);
+/* The attribute `wide`: 1 is for results of halves, of input i; and the dtype of the result. */
+SNUG_CHECKED snug_status sn_want_wide(const sn_opdesc *d, int i, int64_t wide, snug_error *err);
+static inline snug_dtype sn_wide_dtype(const sn_opdesc *d, int i, int64_t wide) {
+    return wide ? sn_dtype_sums(d->in[i].dtype) : d->in[i].dtype;
+}
 SNUG_CHECKED snug_status sn_want_rank(const sn_opdesc *d, int i, int min, int max, snug_error *err);
 /* Input i has the dims of `want`; merges what is known of input i into want. */
 SNUG_CHECKED snug_status sn_want_dims(const sn_opdesc *d, int i, snug_type *want, snug_error *err);
-/* Inputs [first, first + n) are vectors [C] of the dtype of input 0, C the last extent of `like`,
- * which learns C. */
+/* Inputs [first, first + n) are vectors [C] of the dtype of input 0 (or f32 beside halves), C the
+ * last extent of `like`, which learns C. */
 SNUG_CHECKED snug_status sn_want_vectors(const sn_opdesc *d, int first, int n, snug_type *like,
                                          snug_error *err);
 SNUG_CHECKED snug_status sn_want_axis(const sn_opdesc *d, int64_t axis, int rank, snug_error *err);

@@ -51,6 +51,26 @@ snug_status sn_want_dtype_of(const sn_opdesc *d, int i, int like, snug_error *er
                       sn_type_text(&d->in[i]).s);
 }
 
+snug_status sn_want_beside(const sn_opdesc *d, int i, int like, snug_error *err) {
+    if (d->in[i].dtype == SNUG_F32 && sn_dtype_is_half(d->in[like].dtype))
+        return SNUG_OK;
+    return sn_want_dtype_of(d, i, like, err);
+}
+
+snug_status sn_want_below(const sn_opdesc *d, int i, int like, snug_error *err) {
+    if (d->in[like].dtype == SNUG_F32 && sn_dtype_is_half(d->in[i].dtype))
+        return SNUG_OK;
+    return sn_want_dtype_of(d, i, like, err);
+}
+
+snug_status sn_want_wide(const sn_opdesc *d, int i, int64_t wide, snug_error *err) {
+    SNUG_TRY(sn_want_flag(d, "wide", wide, err));
+    if (!wide || sn_dtype_is_half(d->in[i].dtype))
+        return SNUG_OK;
+    return sn_fail(err, SNUG_E_SHAPE, "%s: wide=1 of %s; results of halves alone can be wider",
+                   sn_op_name(d), sn_type_text(&d->in[i]).s);
+}
+
 /* --- extents ---------------------------------------------------------------------------------- */
 snug_status sn_want_rank(const sn_opdesc *d, int i, int min, int max, snug_error *err) {
     const int rank = d->in[i].rank;
@@ -84,7 +104,7 @@ snug_status sn_want_vectors(const sn_opdesc *d, int first, int n, snug_type *lik
                             snug_error *err) {
     for (int i = first; i < first + n; i++) {
         snug_type vector = sn_type_channels(like, d->in[0].dtype);
-        SNUG_TRY(sn_want_dtype_of(d, i, 0, err));
+        SNUG_TRY(sn_want_beside(d, i, 0, err));
         SNUG_TRY(sn_want_dims(d, i, &vector, err));
         like->dims[like->rank - 1] = vector.dims[0];
     }

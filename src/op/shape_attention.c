@@ -78,6 +78,7 @@ snug_status sn_shape_attention(sn_opdesc *d, snug_error *err) {
     d->out[0] = p.q;
     d->out[0].dims[p.rank - 1] = p.v.dims[p.rank - 1];
     d->out[1] = sn_type_rows(&p.q);
+    d->out[1].dtype = sn_dtype_sums(p.q.dtype);
     return SNUG_OK;
 }
 
@@ -87,8 +88,9 @@ snug_status sn_shape_attention_grad(sn_opdesc *d, snug_error *err) {
     SNUG_TRY(check_parts(d, &p, err));
     snug_type y = p.q, lse = sn_type_rows(&p.q);
     y.dims[p.rank - 1] = p.v.dims[p.rank - 1];
-    for (int i = 3; i < 6; i++)
-        SNUG_TRY(sn_want_dtype_of(d, i, 0, err));
+    SNUG_TRY(sn_want_dtype_of(d, 3, 0, err));
+    SNUG_TRY(sn_want_beside(d, 4, 0, err));
+    SNUG_TRY(sn_want_dtype_of(d, 5, 0, err));
     SNUG_TRY(sn_want_dims(d, 3, &y, err));
     SNUG_TRY(sn_want_dims(d, 4, &lse, err));
     SNUG_TRY(sn_want_dims(d, 5, &y, err));

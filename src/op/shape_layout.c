@@ -47,8 +47,24 @@ static snug_status reduced(sn_opdesc *d, snug_error *err) {
     return sn_one_output(d, t);
 }
 
+snug_status sn_shape_sum(sn_opdesc *d, snug_error *err) {
+    SNUG_TRY(sn_want_number(d, 0, err));
+    SNUG_TRY(sn_want_wide(d, 0, d->attrs.axes.wide, err));
+    SNUG_TRY(reduced(d, err));
+    d->out[0].dtype = sn_wide_dtype(d, 0, d->attrs.axes.wide);
+    return SNUG_OK;
+}
+
+static snug_status want_narrow(const sn_opdesc *d, snug_error *err) {
+    if (!d->attrs.axes.wide)
+        return SNUG_OK;
+    return sn_fail(err, SNUG_E_INVALID, "%s: wide=%lld; sums alone can be wider", sn_op_name(d),
+                   (long long)d->attrs.axes.wide);
+}
+
 snug_status sn_shape_reduce(sn_opdesc *d, snug_error *err) {
     SNUG_TRY(sn_want_number(d, 0, err));
+    SNUG_TRY(want_narrow(d, err));
     return reduced(d, err);
 }
 
@@ -56,6 +72,7 @@ snug_status sn_shape_reduce(sn_opdesc *d, snug_error *err) {
 snug_status sn_shape_reduce_extreme(sn_opdesc *d, snug_error *err) {
     if (d->in[0].dtype != SNUG_BOOL)
         SNUG_TRY(sn_want_number(d, 0, err));
+    SNUG_TRY(want_narrow(d, err));
     return reduced(d, err);
 }
 
@@ -323,8 +340,9 @@ snug_status sn_shape_scatter_add(sn_opdesc *d, snug_error *err) {
     const int n_index = d->in[0].rank;
     SNUG_TRY(sn_want_index(d, 0, err));
     SNUG_TRY(sn_want_number(d, 1, err));
+    SNUG_TRY(sn_want_wide(d, 1, a->wide, err));
     SNUG_TRY(sn_want_extents(d, "dims", &a->dims, err));
-    snug_type t = sn_type_of(d->in[1].dtype, &a->dims), updates;
+    snug_type t = sn_type_of(sn_wide_dtype(d, 1, a->wide), &a->dims), updates;
     if (a->axis < 0 || a->axis >= t.rank)
         return sn_fail(err, SNUG_E_SHAPE, "scatter_add: axis %lld of %s; axes count from 0 to %d",
                        (long long)a->axis, sn_type_text(&t).s, t.rank - 1);

@@ -157,23 +157,33 @@ snug_status sn_shape_broadcast_to(sn_opdesc *d, snug_error *err) {
 }
 
 /* --- state: variables first, outputs are their next versions ---------------------------------- */
+/* What comes behind the variables are gradients, which may be halves where those are f32. */
 static snug_status next_versions(sn_opdesc *d, int n_vars, snug_error *err) {
-    snug_type t;
-    SNUG_TRY(all_alike(d, &t, err));
+    snug_type t = d->in[0];
+    for (int i = 1; i < d->n_in; i++) {
+        SNUG_TRY(i < n_vars ? sn_want_dtype_of(d, i, 0, err) : sn_want_below(d, i, 0, err));
+        SNUG_TRY(sn_want_dims(d, i, &t, err));
+    }
     d->n_out = n_vars;
     for (int i = 0; i < n_vars; i++)
         d->out[i] = t;
     return SNUG_OK;
 }
 
+static snug_status next_version(sn_opdesc *d, snug_error *err) {
+    snug_type t;
+    SNUG_TRY(all_alike(d, &t, err));
+    return sn_one_output(d, t);
+}
+
 snug_status sn_shape_assign(sn_opdesc *d, snug_error *err) {
     SNUG_TRY(sn_want_plain(d, 0, err));
-    return next_versions(d, 1, err);
+    return next_version(d, err);
 }
 
 snug_status sn_shape_assign_number(sn_opdesc *d, snug_error *err) {
     SNUG_TRY(sn_want_number(d, 0, err));
-    return next_versions(d, 1, err);
+    return next_version(d, err);
 }
 
 snug_status sn_shape_update1(sn_opdesc *d, snug_error *err) {
@@ -219,7 +229,8 @@ static snug_status dense_versions(sn_opdesc *d, snug_error *err) {
     SNUG_TRY(sn_want_flag(d, "gradient", d->attrs.matmul_adam.gradient, err));
     SNUG_TRY(sn_want_rank(d, 0, 2, 2, err));
     for (int i = 3; i < 5; i++) {
-        SNUG_TRY(sn_want_dtype_of(d, i, 0, err));
+        SNUG_TRY(sn_want_below(d, i, 0, err));
+        SNUG_TRY(sn_want_dtype_of(d, i, 3, err));
         SNUG_TRY(sn_want_rank(d, i, 2, 2, err));
     }
     const snug_type *w = &d->in[0], *x = &d->in[3], *dy = &d->in[4];

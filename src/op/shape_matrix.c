@@ -47,8 +47,8 @@ static snug_status check_matmul(const sn_opdesc *d, snug_error *err) {
     SNUG_TRY(sn_want_flag(d, "trans_a", d->attrs.matmul.trans_a, err));
     SNUG_TRY(sn_want_flag(d, "trans_b", d->attrs.matmul.trans_b, err));
     SNUG_TRY(sn_want_float(d, 0, err));
-    for (int i = 1; i < d->n_in; i++)
-        SNUG_TRY(sn_want_dtype_of(d, i, 0, err));
+    SNUG_TRY(sn_want_beside(d, 1, 0, err));
+    SNUG_TRY(sn_want_wide(d, 0, d->attrs.matmul.wide, err));
     SNUG_TRY(sn_want_rank(d, 0, 2, SNUG_MAX_RANK, err));
     SNUG_TRY(sn_want_rank(d, 1, 2, SNUG_MAX_RANK, err));
     const int64_t rows = d->attrs.matmul.fold_b;
@@ -81,6 +81,7 @@ snug_status sn_shape_matmul(sn_opdesc *d, snug_error *err) {
     out.dims[out.rank] = a.rows;
     out.dims[out.rank + 1] = b.cols;
     out.rank += 2;
+    out.dtype = sn_wide_dtype(d, 0, at->wide);
     if (d->n_in == 3)
         SNUG_TRY(sn_want_vectors(d, 2, 1, &out, err));
     return sn_one_output(d, out);
@@ -177,7 +178,7 @@ static snug_status check_conv(const sn_opdesc *d, geometry g, int64_t groups, sn
     SNUG_TRY(check_geometry(d, g, err));
     SNUG_TRY(sn_want_range(d, "groups", &groups, 1, 1, err));
     SNUG_TRY(sn_want_float(d, 0, err));
-    SNUG_TRY(sn_want_dtype_of(d, 1, 0, err));
+    SNUG_TRY(sn_want_beside(d, 1, 0, err));
     SNUG_TRY(sn_want_rank(d, 0, 4, 4, err));
     return sn_want_rank(d, 1, 4, 4, err);
 }
@@ -193,7 +194,7 @@ static snug_status check_groups(const sn_opdesc *d, int64_t channels, int64_t gr
 /* Input 2 as [2, O]: a scale and a shift for each output channel. */
 static snug_status want_line(const sn_opdesc *d, snug_type *out, snug_error *err) {
     snug_type line = {.dtype = out->dtype, .rank = 2, .dims = {2, out->dims[3]}};
-    SNUG_TRY(sn_want_dtype_of(d, 2, 0, err));
+    SNUG_TRY(sn_want_beside(d, 2, 0, err));
     SNUG_TRY(sn_want_dims(d, 2, &line, err));
     out->dims[3] = line.dims[1];
     return SNUG_OK;
@@ -278,6 +279,7 @@ static snug_status shape_dw(sn_opdesc *d, const int64_t *pool, snug_error *err) 
     SNUG_TRY(check_conv(d, g, a->groups, err));
     SNUG_TRY(sn_want_range(d, "kernel", a->kernel, 2, 1, err));
     SNUG_TRY(sn_want_flag(d, "bias", a->bias, err));
+    SNUG_TRY(sn_want_wide(d, 0, a->wide, err));
     const snug_type *x = &d->in[0], *dy = &d->in[1];
     SNUG_TRY(check_groups(d, x->dims[3], a->groups, err));
     SNUG_TRY(check_groups(d, dy->dims[3], a->groups, err));
@@ -290,10 +292,11 @@ static snug_status shape_dw(sn_opdesc *d, const int64_t *pool, snug_error *err) 
     SNUG_TRY(check_dy(d, 1, windows, &x->dims[1], err));
     const int64_t per_group = x->dims[3] < 0 ? -1 : x->dims[3] / a->groups;
     d->n_out = a->bias ? 2 : 1;
-    d->out[0] = (snug_type){
-        .dtype = x->dtype, .rank = 4, .dims = {a->kernel[0], a->kernel[1], per_group, dy->dims[3]}};
+    d->out[0] = (snug_type){.dtype = sn_wide_dtype(d, 0, a->wide),
+                            .rank = 4,
+                            .dims = {a->kernel[0], a->kernel[1], per_group, dy->dims[3]}};
     if (a->bias)
-        d->out[1] = sn_type_channels(dy, x->dtype);
+        d->out[1] = sn_type_channels(dy, d->out[0].dtype);
     return SNUG_OK;
 }
 

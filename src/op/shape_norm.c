@@ -13,10 +13,12 @@ static snug_status want_alike(const sn_opdesc *d, int i, snug_type *t, snug_erro
     return sn_want_dims(d, i, t, err);
 }
 
-/* Input i has the shape of the rows of t and input 0's dtype; t learns extents. */
+/* Input i has the shape of the rows of t and input 0's dtype, or f32 beside halves; t learns
+ * extents. */
 static snug_status want_rows(const sn_opdesc *d, int i, snug_type *t, snug_error *err) {
     snug_type rows = sn_type_rows(t);
-    SNUG_TRY(want_alike(d, i, &rows, err));
+    SNUG_TRY(sn_want_beside(d, i, 0, err));
+    SNUG_TRY(sn_want_dims(d, i, &rows, err));
     for (int k = 0; k < rows.rank; k++)
         t->dims[k] = rows.dims[k];
     return SNUG_OK;
@@ -57,7 +59,7 @@ snug_status sn_shape_normalise_sums(sn_opdesc *d, snug_error *err) {
     SNUG_TRY(want_channels(d, err));
     SNUG_TRY(want_alike(d, 1, &t, err));
     SNUG_TRY(sn_want_vectors(d, 2, 2, &t, err));
-    return two_outputs(d, sn_type_channels(&t, t.dtype));
+    return two_outputs(d, sn_type_channels(&t, sn_dtype_sums(t.dtype)));
 }
 
 snug_status sn_shape_channel_affine(sn_opdesc *d, snug_error *err) {
@@ -76,6 +78,7 @@ snug_status sn_shape_layernorm(sn_opdesc *d, snug_error *err) {
     d->n_out = 3;
     d->out[0] = t;
     d->out[1] = sn_type_rows(&t);
+    d->out[1].dtype = sn_dtype_sums(t.dtype);
     d->out[2] = d->out[1];
     return SNUG_OK;
 }
@@ -100,7 +103,7 @@ snug_status sn_shape_layernorm_dx(sn_opdesc *d, snug_error *err) {
 snug_status sn_shape_layernorm_sums(sn_opdesc *d, snug_error *err) {
     snug_type t = d->in[0];
     SNUG_TRY(want_layernorm_parts(d, 2, &t, err));
-    return two_outputs(d, sn_type_channels(&t, t.dtype));
+    return two_outputs(d, sn_type_channels(&t, sn_dtype_sums(t.dtype)));
 }
 
 /* --- cross-entropies -------------------------------------------------------------------------- */

@@ -85,6 +85,8 @@ typedef struct {
     char wish[32], host_wish[32];        /* budgets for an engine that is not made yet; "": none */
     int guarded;                         /* NumPy and the interpreter ask for what they allocate */
     int exact;                           /* f32 products in f32 */
+    int autocasts;                       /* Keras' variables are read as this type: */
+    snug_dtype autocast;                 /* of the layer that is called */
     int checks;                          /* results of functions must be finite */
     char folder[512];                    /* of Snug's Python files, with the last slash */
     _Atomic int pass_seconds;            /* a line about a long pass each so many; 0: none */

@@ -399,6 +399,27 @@ int py_is_tensor(PyObject *o) {
     return Py_IS_TYPE(o, py.tensor) || PyObject_TypeCheck(o, py.variable);
 }
 
+/* A variable as the layer that is called reads it. Takes the tensor. */
+static snug_tensor *autocast(PyObject *o, snug_tensor *t) {
+    const snug_dtype has = snug_tensor_type(t)->dtype;
+    const int real = has == SNUG_F32 || has == SNUG_F64 || has == SNUG_F16 || has == SNUG_BF16;
+    if (!py.autocasts || has == py.autocast || !real)
+        return t;
+    PyObject *wish = PyObject_GetAttrString(o, "_autocast"); /* only Keras' variables have it */
+    if (!wish)
+        PyErr_Clear();
+    const int is_cast = wish == Py_True;
+    Py_XDECREF(wish);
+    if (!is_cast)
+        return t;
+    snug_tensor *cast = py_call("tf.cast",
+                                (snug_argument[]){{.kind = SNUG_ARG_TENSOR, .tensor = t},
+                                                  {.kind = SNUG_ARG_DTYPE, .dtype = py.autocast}},
+                                2);
+    py_drop(t);
+    return cast;
+}
+
 snug_tensor *py_lend(PyObject *o, snug_tensor **to_drop) {
     snug_error err;
     if (Py_IS_TYPE(o, py.tensor))
@@ -410,6 +431,7 @@ snug_tensor *py_lend(PyObject *o, snug_tensor **to_drop) {
         py_raise(&err);
         return NULL;
     }
+    *to_drop = autocast(o, *to_drop);
     return *to_drop;
 }
 

@@ -69,6 +69,14 @@ static PyObject *set_variable_class(PyObject *module, PyObject *cls) {
     Py_RETURN_NONE;
 }
 
+static PyObject *set_autocast(PyObject *module, PyObject *dtype) {
+    (void)module;
+    if (dtype != Py_None && py_dtype(dtype, &py.autocast) < 0)
+        return NULL;
+    py.autocasts = dtype != Py_None;
+    Py_RETURN_NONE;
+}
+
 /* --- Layer ------------------------------------------------------------------------------------ */
 typedef struct {
     PyObject_HEAD snug_layer *layer;
@@ -327,14 +335,14 @@ static PyObject *layer_row(PyObject *module, PyObject *args) {
         row++;
     if (!snug_layer_row_at(row, &r) || !r.arguments)
         Py_RETURN_NONE;
-    return Py_BuildValue("{s:s,s:s,s:s,s:N,s:N,s:O,s:O,s:O,s:O,s:O,s:O,s:O,s:O}", "name", r.name,
-                         "arguments", r.arguments, "about", r.about, "settings", settings_of(row),
-                         "drops_masks", PyBool_FromLong(r.drops_masks), "picture",
-                         flag(&r, SNUG_LAYER_PICTURE), "draws", flag(&r, SNUG_LAYER_DRAWS),
-                         "at_once", flag(&r, SNUG_LAYER_AT_ONCE), "recurrent",
-                         flag(&r, SNUG_LAYER_RECURRENT), "indices", flag(&r, SNUG_LAYER_INDICES),
-                         "penalty", flag(&r, SNUG_LAYER_PENALTY), "extents",
-                         flag(&r, SNUG_LAYER_EXTENTS), "cell", flag(&r, SNUG_LAYER_CELL));
+    return Py_BuildValue(
+        "{s:s,s:s,s:s,s:N,s:N,s:O,s:O,s:O,s:O,s:O,s:O,s:O,s:O,s:O}", "name", r.name, "arguments",
+        r.arguments, "about", r.about, "settings", settings_of(row), "drops_masks",
+        PyBool_FromLong(r.drops_masks), "picture", flag(&r, SNUG_LAYER_PICTURE), "draws",
+        flag(&r, SNUG_LAYER_DRAWS), "at_once", flag(&r, SNUG_LAYER_AT_ONCE), "recurrent",
+        flag(&r, SNUG_LAYER_RECURRENT), "indices", flag(&r, SNUG_LAYER_INDICES), "penalty",
+        flag(&r, SNUG_LAYER_PENALTY), "extents", flag(&r, SNUG_LAYER_EXTENTS), "cell",
+        flag(&r, SNUG_LAYER_CELL), "uncast", flag(&r, SNUG_LAYER_UNCAST));
 }
 
 /* layer_names(): classes of keras.layers. */
@@ -358,6 +366,8 @@ static PyMethodDef functions[] = {
     {"layer_names", layer_names, METH_NOARGS, "Classes of layers.def that Python has."},
     {"loss", loss, METH_VARARGS, "loss(text, y_true, y_pred, weight, reduced)"},
     {"set_variable_class", set_variable_class, METH_O, "Variables of layers are of this class."},
+    {"set_autocast", set_autocast, METH_O,
+     "set_autocast(dtype): what variables of layers are read as; None: as they are."},
     {NULL, NULL, 0, NULL},
 };
 

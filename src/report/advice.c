@@ -176,10 +176,10 @@ static snug_status say_spill(const snug_model_plan_info *info, const sn_advice *
 static snug_status say_precision(const snug_model *m, const snug_model_plan_info *info,
                                  const snug_writer *w, snug_error *err) {
     char bytes[32];
-    if (m->network->compute_dtype != SNUG_F64)
+    if (m->network->policy.compute != SNUG_F64)
         return SNUG_OK;
     return sn_say(
-        w, err, "    --dtype f32           saves %s: half of weights and slots\n",
+        w, err, "    --precision f32       saves %s: half of weights and slots\n",
         snug_bytes_print((info->weights_bytes + info->optimizer_bytes) / 2, bytes, sizeof bytes));
 }
 

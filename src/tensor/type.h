@@ -16,6 +16,9 @@ int64_t sn_type_count(const snug_type *t);
 int64_t sn_type_span(const snug_type *t, int from, int to);
 bool sn_dtype_is_float(snug_dtype d);
 bool sn_dtype_is_int(snug_dtype d); /* bool not among them */
+static inline bool sn_dtype_is_half(snug_dtype d) {
+    return d == SNUG_F16 || d == SNUG_BF16;
+}
 bool sn_dtype_counts(snug_dtype d); /* whole numbers without a sign */
 /* Columns of the table (snug/tensor.h). */
 snug_dtype sn_dtype_computed(snug_dtype d);

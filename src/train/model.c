@@ -107,7 +107,14 @@ snug_status snug_model_load_with(snug_engine *engine, const char *path, const ch
     snug_model *m;
     SNUG_TRY(sn_model_file_load(engine, path, shapes, &network, &found, err));
     SNUG_TRY(create_from(network, &m, err));
-    const snug_status status = compile_loaded(m, &found, instead, err);
+    snug_status status = instead && instead->precision
+                             ? snug_model_set_precision(m, instead->precision, err)
+                             : SNUG_OK;
+    if (status != SNUG_OK) {
+        snug_model_destroy(m);
+        return status;
+    }
+    status = compile_loaded(m, &found, instead, err);
     if (status != SNUG_OK) {
         snug_model_destroy(m);
         (void)sn_fail_in(err, status, "compile settings of %s (others can be given instead)", path);
@@ -146,7 +153,7 @@ static void drop_slots(snug_model *m) {
     if (sn_state_count(m->state) > n_weights)
         sn_state_truncate(m->state, n_weights);
     sn_network_drop_slots(m->network);
-    m->iterations = 0;
+    sn_model_start_anew(m);
 }
 
 snug_status snug_model_add(snug_model *m, const char *layer, const char *config, snug_error *err) {
@@ -172,6 +179,29 @@ snug_status snug_model_add(snug_model *m, const char *layer, const char *config,
     return SNUG_OK;
 }
 
+/* --- before weights are used ------------------------------------------------------------------ */
+static snug_status check_unused(const snug_model *m, const char *what, snug_error *err) {
+    SNUG_TRY(sn_model_check_idle(m, what, err));
+    if (sn_state_count(m->state) == 0)
+        return SNUG_OK;
+    return sn_fail(err, SNUG_E_INVALID, "%s must be set before anything uses the weights", what);
+}
+
+static snug_status set_policy(snug_model *m, const sn_policy *policy, snug_error *err) {
+    sn_network *const n = m->network;
+    if (policy->variable != n->policy.variable)
+        SNUG_TRY(check_unused(m, "the type of weights", err));
+    SNUG_TRY(sn_model_check_idle(m, "the precision", err));
+    if (n->graph && !sn_policy_equal(policy, &n->policy))
+        return sn_fail(err, SNUG_E_UNSUPPORTED,
+                       "model '%s' is a graph, whose types say %s; make the graph in %s", n->name,
+                       snug_dtype_name(n->policy.compute), snug_dtype_name(policy->compute));
+    if (n->graph)
+        return SNUG_OK;
+    sn_model_drop_steps(m);
+    return sn_network_set_policy(n, policy, err);
+}
+
 /* --- compile ---------------------------------------------------------------------------------- */
 /* Parses everything before it changes anything. */
 static snug_status set_compiled(snug_model *m, const snug_compile *settings, snug_error *err) {
@@ -192,10 +222,17 @@ snug_status snug_model_compile(snug_model *m, const snug_compile *compile, snug_
     if (!m)
         return sn_fail(err, SNUG_E_INVALID, "snug_model_compile: model must not be NULL");
     const snug_compile nothing = {.optimizer = NULL};
+    const sn_policy before = m->network->policy;
     SNUG_TRY(sn_model_check_idle(m, "compile settings", err));
-    SNUG_TRY(set_compiled(m, compile ? compile : &nothing, err));
-    drop_slots(m);
-    return SNUG_OK;
+    if (compile && compile->precision)
+        SNUG_TRY(snug_model_set_precision(m, compile->precision, err));
+    const snug_status status = set_compiled(m, compile ? compile : &nothing, err);
+    snug_error unused;
+    if (status != SNUG_OK)
+        (void)!set_policy(m, &before, &unused); /* as it was */
+    else
+        drop_slots(m);
+    return status;
 }
 
 snug_status snug_model_set_learning_rate(snug_model *m, double rate, snug_error *err) {
@@ -219,13 +256,6 @@ double snug_model_learning_rate(const snug_model *m) {
     return sn_optimizer_rate(&m->compiled.optimizer, m->iterations);
 }
 
-static snug_status check_unused(const snug_model *m, const char *what, snug_error *err) {
-    SNUG_TRY(sn_model_check_idle(m, what, err));
-    if (sn_state_count(m->state) == 0)
-        return SNUG_OK;
-    return sn_fail(err, SNUG_E_INVALID, "%s must be set before anything uses the weights", what);
-}
-
 snug_status snug_model_set_seed(snug_model *m, uint64_t seed, snug_error *err) {
     SNUG_NEEDS(err, m);
     SNUG_TRY(check_unused(m, "the seed", err));
@@ -234,22 +264,19 @@ snug_status snug_model_set_seed(snug_model *m, uint64_t seed, snug_error *err) {
     return SNUG_OK;
 }
 
+snug_status snug_model_set_precision(snug_model *m, const char *precision, snug_error *err) {
+    SNUG_NEEDS(err, m && precision);
+    sn_policy policy;
+    SNUG_TRY(sn_policy_parse(precision, &policy, err));
+    return set_policy(m, &policy, err);
+}
+
 snug_status snug_model_set_dtype(snug_model *m, snug_dtype dtype, snug_error *err) {
     SNUG_NEEDS(err, m);
     if (dtype != SNUG_F32 && dtype != SNUG_F64)
         return sn_fail(err, SNUG_E_UNSUPPORTED, "a model computes in f32 or f64, not in %s",
                        snug_dtype_name(dtype));
-    SNUG_TRY(check_unused(m, "the dtype", err));
-    if (m->network->graph && dtype != m->network->compute_dtype)
-        return sn_fail(err, SNUG_E_UNSUPPORTED,
-                       "model '%s' is a graph, whose types say %s; make the graph in %s",
-                       m->network->name, snug_dtype_name(m->network->compute_dtype),
-                       snug_dtype_name(dtype));
-    if (m->network->graph)
-        return SNUG_OK;
-    sn_model_drop_steps(m);
-    sn_network_set_dtype(m->network, dtype);
-    return SNUG_OK;
+    return set_policy(m, &(sn_policy){.variable = dtype, .compute = dtype}, err);
 }
 
 /* --- looking inside --------------------------------------------------------------------------- */

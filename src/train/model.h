@@ -75,6 +75,13 @@ typedef struct {
     size_t n_train, n_others; /* others: validation, or evaluation or prediction alone */
 } sn_foreseen;
 
+/* Keras' LossScaleOptimizer: halved by a step that is refused for a gradient that is not finite,
+ * doubled after so many that are not. */
+typedef struct {
+    double factor;
+    int64_t good; /* steps since it changed */
+} sn_loss_scale;
+
 struct snug_model {
     snug_engine *engine;
     sn_network *network;
@@ -99,9 +106,14 @@ struct snug_model {
     sn_compiled compiled;
     char optimizer_text[640];
     int64_t iterations; /* training steps since the optimizer was new */
+    sn_loss_scale scale;
     sn_failed_step failed;
 };
 
+/* Under mixed_float16, whose training has a loss scale. */
+bool sn_model_scales(const snug_model *m);
+/* What training steps count, from the start; with slots that are new. */
+void sn_model_start_anew(snug_model *m);
 /* From what a request says of them; writes every byte of *out. */
 SNUG_CHECKED snug_status sn_weighting_find(const snug_model *m, const snug_plan_request *request,
                                            sn_weighting *out, snug_error *err);

@@ -3,6 +3,7 @@
 #include "train/pass.h"
 
 #include <assert.h>
+#include <float.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -369,6 +370,18 @@ static void set_next(sn_pass *p, int64_t k) {
     p->ahead = -1;
 }
 
+/* What becomes of the loss scale; whether the step, which was refused for a number that is not
+ * finite, is passed over. */
+static bool follow_scale(snug_model *m, snug_status status) {
+    sn_loss_scale *const s = &m->scale;
+    const bool skips = status == SNUG_E_NUMERIC && s->factor > DBL_MIN;
+    if (skips)
+        *s = (sn_loss_scale){s->factor / 2, 0};
+    else if (status == SNUG_OK && ++s->good == SN_GROWTH_STEPS)
+        *s = (sn_loss_scale){s->factor * 2, 0};
+    return skips;
+}
+
 snug_status sn_pass_step(sn_pass *p, int64_t k, uint64_t dropout_key, snug_error *err) {
     int64_t start;
     SNUG_TRY(choose_step(p, k, &start, err));
@@ -383,6 +396,9 @@ snug_status sn_pass_step(sn_pass *p, int64_t k, uint64_t dropout_key, snug_error
         sn_stream_look_back(p->stream);
     if (!sn_session_has_next(session))
         p->ahead = -1;
+    const bool scales = p->mode == SN_STEP_TRAIN && sn_model_scales(p->model);
+    if (scales && follow_scale(p->model, status))
+        return SNUG_OK;
     if (status == SNUG_OK) {
         p->model->iterations += p->mode == SN_STEP_TRAIN;
         return SNUG_OK;

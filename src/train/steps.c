@@ -58,7 +58,29 @@ static void clear_step(sn_model_step *s) {
     *s = (sn_model_step){.batch = 0};
 }
 
+/* Keras scales the loss of such a model, lest gradients become 0 in f16. */
+bool sn_model_scales(const snug_model *m) {
+    const sn_policy *const p = &m->network->policy;
+    return p->compute == SNUG_F16 && p->variable != p->compute;
+}
+
+void sn_model_start_anew(snug_model *m) {
+    m->iterations = 0;
+    m->scale = (sn_loss_scale){SN_FIRST_LOSS_SCALE, 0};
+}
+
+static snug_status check_scale(const snug_model *m, snug_error *err) {
+    if (!sn_model_scales(m) || m->compiled.optimizer.gradient_accumulation_steps == 0)
+        return SNUG_OK;
+    return sn_fail(err, SNUG_E_UNSUPPORTED,
+                   "model '%s' has the policy mixed_float16, whose loss scale does not go with "
+                   "gradient_accumulation_steps yet; take mixed_bfloat16",
+                   m->network->name);
+}
+
 snug_status sn_model_step_build(snug_model *m, sn_model_step *s, snug_error *err) {
+    if (sn_step_trains(s->mode))
+        SNUG_TRY(check_scale(m, err));
     SNUG_TRY(sn_compiled_resolve(m->network, &m->compiled, err));
     const sn_step_spec spec = {.network = m->network,
                                .objectives = m->compiled.objectives,
@@ -68,7 +90,8 @@ snug_status sn_model_step_build(snug_model *m, sn_model_step *s, snug_error *err
                                .weights = s->weighting.weights,
                                .n_weights = s->weighting.n_weights,
                                .classes = s->weighting.classes,
-                               .n_classes = s->weighting.n_classes};
+                               .n_classes = s->weighting.n_classes,
+                               .scaled = sn_model_scales(m)};
     return sn_step_build(&spec, s->mode, s->batch, &s->graph, err);
 }
 
@@ -173,7 +196,7 @@ static snug_type weight_type(const snug_model *m, const snug_type *feed) {
         t.rank--;
     for (int i = t.rank; i < SNUG_MAX_RANK; i++)
         t.dims[i] = 0;
-    t.dtype = m->network->compute_dtype;
+    t.dtype = sn_dtype_computed(m->network->policy.compute);
     t.dims[0] = -1;
     return t;
 }
@@ -382,9 +405,11 @@ static void set_param(const sn_model_step *s, sn_param p, sn_scalar value, bool 
 
 void sn_model_set_params(const snug_model *m, const sn_model_step *s, uint64_t dropout_key,
                          sn_scalar *params) {
-    sn_named_real reals[SN_OPTIMIZER_PARAMS];
-    const int n =
+    sn_named_real reals[SN_OPTIMIZER_PARAMS + 2];
+    int n =
         sn_optimizer_params(&m->compiled.optimizer, m->iterations + 1, reals, SN_OPTIMIZER_PARAMS);
+    reals[n++] = (sn_named_real){SN_LOSS_SCALE, m->scale.factor};
+    reals[n++] = (sn_named_real){SN_LOSS_UNSCALE, 1 / m->scale.factor};
     for (uint32_t i = 0; i < sn_graph_n_params(s->graph); i++) {
         const sn_param p = {i};
         const sn_param_info *info = sn_graph_param_at(s->graph, p);

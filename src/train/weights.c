@@ -74,7 +74,7 @@ static snug_status read_all(snug_model *m, sn_safetensors *file, const sn_st_ent
 static snug_status mend(snug_model *m, snug_error *err) {
     for (uint32_t i = (uint32_t)snug_model_n_weights(m); i < sn_state_count(m->state); i++)
         SNUG_TRY(sn_state_restart(m->state, i, err));
-    m->iterations = 0;
+    sn_model_start_anew(m);
     sn_state_mend(m->state);
     return SNUG_OK;
 }

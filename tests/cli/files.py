@@ -32,11 +32,11 @@ def npy(path, descr, shape, values=None, raw=None):
 
 
 def read_npy(path):
-    """(shape, values) of an f32 or f64 file."""
+    """(shape, values) of an f16, f32 or f64 file."""
     data = read(path)
     n = struct.unpack("<H", data[8:10])[0]
     head = eval(data[10:10 + n], {})  # our own file
-    code, size = {"<f4": ("f", 4), "<f8": ("d", 8), "<i4": ("i", 4)}[head["descr"]]
+    code, size = {"<f2": ("e", 2), "<f4": ("f", 4), "<f8": ("d", 8), "<i4": ("i", 4)}[head["descr"]]
     body = data[10 + n:]
     return head["shape"], struct.unpack(f"<{len(body) // size}{code}", body)
 

@@ -94,10 +94,10 @@ class Refusals(Case):
         floor = self.plan(self.wide, "--spill", self.dir, "--budget", "1MiB")["floor_bytes"]
         told = float(re.search(r"--spill DIR +from ([\d.]+) MiB on", said)[1])
         self.assertLess(abs(told - floor / MIB), 0.2)
-        self.assertNotIn("--dtype", said)
+        self.assertNotIn("--precision", said)
         said = self.run_snug("plan", self.wide, "--train", "--dtype", "f64", "--spill", self.dir, "--budget", "30MiB").stdout
         self.assertNotIn("--spill DIR", said)
-        self.assertIn("--dtype f32           saves ", said)
+        self.assertIn("--precision f32       saves ", said)
 
     def test_the_rows_of_a_refusal_add_up_to_the_floor(self):
         p = self.plan(self.cnn, "--batch", 32, "--budget", "1MiB")

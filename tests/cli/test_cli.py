@@ -187,6 +187,9 @@ class Usage(Case):
                 (self.fit_args("--validation-split", "1"), "--validation-split 1: a number from 0 to 0.999"),
                 (self.fit_args("--validation-split", "nan"), "--validation-split nan: a number"),
                 (self.fit_args("--dtype", "f16"), "--dtype is f32 or f64, not 'f16'"),
+                (self.fit_args("--precision", "i8"), "'i8' is no dtype policy; there are float32, "),
+                (self.fit_args("--precision", "mixed_f32"), "'mixed_f32' is no dtype policy"),
+                (self.fit_args("--precision", "f32", "--dtype", "f32"), "--dtype and --precision say the same"),
                 (["make-data", "spirals", self.at("d")], "there is no data set 'spirals'; there are: shapes, blobs"),
                 (["make-data", "blobs", self.at("d"), "--train-rows", "0"], "--train-rows 0")):
             with self.subTest(args):
@@ -899,6 +902,34 @@ class Training(Case):
         self.assertEqual({t["dtype"] for t in self.json_of("inspect", w)["tensors"]}, {"f64"})
         self.ok("predict", self.model, "--dtype", "f64", "--weights", w, "--x", self.x, "--out", out)
         self.assertEqual(len(files.read_npy(out)[1]), 120)
+
+    def test_precision(self):
+        """Weights are in the policy's type, what is predicted in the other; .npy has no bf16."""
+        for precision, weights, file in (("mixed_bf16", "f32", "<f4"), ("mixed_f16", "f32", "<f2"), ("bf16", "bf16", "<f4"), ("f16", "f16", "<f2"), ("f64", "f64", "<f8"),
+                                         ("f32", "f32", "<f4")):
+            with self.subTest(precision):
+                w, out, given = self.at(precision + ".safetensors"), self.at(precision + ".npy"), ("--precision", precision)
+                self.ok(*self.fit_args(*given, "--save", w))
+                self.assertEqual({t["dtype"] for t in self.json_of("inspect", w)["tensors"]}, {weights})
+                self.ok("predict", self.model, *given, "--weights", w, "--x", self.x, "--out", out)
+                with open(out, "rb") as f:
+                    self.assertIn(f"'descr': '{file}'".encode(), f.read(128))
+                self.assertEqual(len(files.read_npy(out)[1]), 120)
+                self.assertGreater(self.json_of("evaluate", self.model, *given, "--weights", w, "--x", self.x, "--y", self.y)["accuracy"], 0.2)
+
+    def test_a_loss_scale_does_not_go_with_accumulated_gradients(self):
+        optimizer = ("--optimizer", "sgd:gradient_accumulation_steps=2")
+        self.fails(1, "does not go with gradient_accumulation_steps yet; take mixed_bfloat16",
+                   args=self.fit_args("--precision", "mixed_f16", *optimizer))
+        self.ok(*self.fit_args("--precision", "mixed_bf16", *optimizer))
+
+    def test_halves_take_less(self):
+        """The arena of a step, in the same run: less with halves, and only where it was asked for."""
+        def arena(*given):
+            return self.json_of("plan", wide, "--train", "--batch", 256, "--quick", *given)["arena_bytes"]
+        wide = files.model(self.at("w.json"), 64, [files.dense(name, 128, "relu") for name in "abcd"] + [files.dense("out", 3)])
+        self.assertEqual(arena(), arena("--precision", "f32"))
+        self.assertLess(arena("--precision", "mixed_bf16"), arena())
 
     def interrupted_fit(self, number, *more):
         process = subprocess.Popen([SNUG, *self.fit_args("--epochs", "2000000", *more)], stdout=subprocess.PIPE,

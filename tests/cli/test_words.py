@@ -86,6 +86,7 @@ class Bash(Folder):
         self.assertEqual(self.offered("ops", "--color", ""), {"auto", "always", "never"})
         self.assertEqual(self.offered("ops", "--color", "a"), {"auto", "always"})
         self.assertEqual(self.offered("plan", "model.json", "--dtype", "f"), {"f32", "f64"})
+        self.assertEqual(self.offered("plan", "model.json", "--precision", "mixed_"), {"mixed_bf16", "mixed_f16"})
         self.assertEqual(self.offered("make-data", ""), {"shapes", "blobs"})
         self.assertEqual(self.offered("make-data", "--seed", "3", "b"), {"blobs"})
 

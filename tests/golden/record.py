@@ -23,6 +23,7 @@ from keras import layers as L
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 DTYPES = {"float32": "F32", "float64": "F64", "int32": "I32", "int64": "I64"}
+ENDS = {"float32": "f32", "float64": "f64", "float16": "f16", "bfloat16": "bf16", "mixed_float16": "mixed_f16", "mixed_bfloat16": "mixed_bf16"}
 
 
 def save_safetensors(path, tensors):
@@ -80,12 +81,20 @@ def flat(name, value):
     return {f"{name}_{i}": v for i, v in enumerate(value)} if isinstance(value, (list, tuple)) else {name: value}
 
 
-def record(name, floatx, make, x, y, optimizer, loss, metrics=(), steps=3, batch=16, more=None):
-    """x and y may be lists or dictionaries of arrays. more: loss_weights, jit_compile and weighted_metrics of compile; sample_weight and
+def exactly(a):
+    """As an array that safetensors of this file hold: halves as float32."""
+    a = np.asarray(a)
+    return a.astype(np.float32) if a.dtype.itemsize == 2 else a
+
+
+def record(name, policy, make, x, y, optimizer, loss, metrics=(), steps=3, batch=16, more=None):
+    """policy: a float type, or one of Keras' dtype policies in float32. x and y may be lists or dictionaries of arrays. more: loss_weights, jit_compile and weighted_metrics of compile; sample_weight and
     class_weight of training (the first also of evaluate)."""
     more = more or {}
     keras.backend.clear_session()
+    floatx = "float64" if policy == "float64" else "float32"
     keras.backend.set_floatx(floatx)
+    keras.config.set_dtype_policy(policy)
     keras.utils.set_random_seed(7)
     rng = np.random.RandomState(1)
     made = make()
@@ -120,7 +129,8 @@ def record(name, floatx, make, x, y, optimizer, loss, metrics=(), steps=3, batch
         tensors.update({f"evaluated/{k}": np.array([v], dtype=np.float64) for k, v in evaluated.items()})
     else:
         tensors["evaluated"] = np.atleast_1d(np.array(evaluated, dtype=np.float64))
-    folder = os.path.join(HERE, f"{name}_{'f32' if floatx == 'float32' else 'f64'}")
+    tensors = {k: exactly(v) for k, v in tensors.items()}
+    folder = os.path.join(HERE, f"{name}_{ENDS[policy]}")
     os.makedirs(folder, exist_ok=True)
     with open(os.path.join(folder, "model.json"), "w") as f:
         json.dump(json.loads(text), f, indent=1)
@@ -299,27 +309,28 @@ CASES += [
 ]
 F32_ONLY = ["metric_top_k", "metric_sparse_top_k"]  # TensorFlow's InTopK has no f64
 F64_ONLY = []
+POLICIES = {}
 
 
 def more_cases():
-    """cases_<topic>.py beside this file: each has a CASES list of its own, and F32_ONLY or F64_ONLY where it needs them."""
+    """cases_<topic>.py beside this file: each has a CASES list of its own, and F32_ONLY, F64_ONLY or POLICIES where it needs them."""
     sys.modules["record"] = sys.modules["__main__"]
     for path in sorted(glob.glob(os.path.join(HERE, "cases_*.py"))):
         module = importlib.import_module(os.path.basename(path)[:-3])
         CASES.extend(module.CASES)
         F32_ONLY.extend(getattr(module, "F32_ONLY", []))
         F64_ONLY.extend(getattr(module, "F64_ONLY", []))
+        POLICIES.update(getattr(module, "POLICIES", {}))
 
 
 if __name__ == "__main__":
     more_cases()
     wanted = sys.argv[1:]
     for case in CASES:
-        for floatx in ("float32", "float64"):
-            if case[0] in (F32_ONLY if floatx == "float64" else F64_ONLY):
-                continue
+        both = [p for p in ("float32", "float64") if case[0] not in (F32_ONLY if p == "float64" else F64_ONLY)]
+        for policy in both + POLICIES.get(case[0], []):
             if not wanted or case[0] in wanted:
-                record(case[0], floatx, *case[1:])
+                record(case[0], policy, *case[1:])
     if not wanted:
         with open(os.path.join(HERE, "versions.json"), "w") as f:
             json.dump({"tensorflow": tf.__version__, "keras": keras.__version__, "numpy": np.__version__, "python": sys.version.split()[0]}, f)

@@ -75,8 +75,6 @@ HARMLESS = {
     "fallback_to_while_loop": "how a loop is run",
     "infer_shape": "shapes are those of the values",
     "shape_invariants": "extents may change from round to round anyway",
-    "autocast": "mixed policies are computed in float32",
-    "auto_scale_loss": "mixed policies are computed in float32, whose gradients need no scale",
     "expected_shape": "nothing of TensorFlow reads it either",
     "experimental_enable_variable_lifting": "how graphs of functions own variables",
     "free_memory": "memory is given back in either case",

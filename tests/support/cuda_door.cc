@@ -3,14 +3,24 @@
 #include "kernels/cuda/lib.h"
 
 #include "support/cuda_door.h"
+#include "support/cuda_driver.h"
 
 #include <stdlib.h>
 
 enum { GUARD = 64, GUARD_BYTE = 0x5b };
 
+static void *host_alloc(void *ctx, size_t bytes) {
+    (void)ctx;
+    return malloc(bytes);
+}
+static void host_free(void *ctx, void *block, size_t bytes) {
+    (void)ctx, (void)bytes;
+    free(block);
+}
+
 /* What families ask of an object that is not there. */
 const sn_gpu_options *sn_gpu_options_of(const sn_gpu *g) {
-    static const sn_gpu_options options = {};
+    static const sn_gpu_options options = {0, false, 0, {NULL, host_alloc, host_free, NULL}};
     (void)g;
     return &options;
 }
@@ -22,6 +32,7 @@ int sn_gpu_multiprocessors(const sn_gpu *g) {
 
 snug_status sn_gpu_enter(const sn_gpu *g, snug_error *err) {
     (void)g, (void)err;
+    sn_emulated_entered = true;
     return SNUG_OK;
 }
 
@@ -47,13 +58,13 @@ static snug_status describe(const sn_opdesc *d, sn_variant *out, snug_error *err
     return f->describe ? f->describe(NULL, d, out, err) : SNUG_OK;
 }
 
-static snug_status run_family(const sn_opdesc *d, sn_call *c, snug_error *err) {
+static snug_status run_family(const sn_opdesc *d, const char *impl, sn_call *c, snug_error *err) {
     static const snug_status codes[] = {SNUG_OK, SNUG_E_DATA, SNUG_E_DATA, SNUG_E_NUMERIC};
     const sn_cuda_family *f = sn_cuda_family_of(d->op);
     uint32_t refused = 0;
     const sn_cuda_call call = {NULL, NULL, c, &refused};
     if (f->prepare)
-        SNUG_TRY(f->prepare(NULL, d, "", &c->prepared, err));
+        SNUG_TRY(f->prepare(NULL, d, impl, &c->prepared, err));
     const snug_status status = f->run(&call, err);
     if (f->release && c->prepared)
         f->release(NULL, c->prepared);
@@ -73,7 +84,7 @@ static snug_status run(const sn_opdesc *d, sn_call *c, int poison, snug_error *e
     memset(block + GUARD, poison, bytes);
     c->workspace = block + GUARD;
     c->workspace_bytes = bytes;
-    snug_status status = run_family(d, c, err);
+    snug_status status = run_family(d, v.impl, c, err);
     for (size_t i = 0; i < GUARD; i++)
         if (block[i] != GUARD_BYTE || block[GUARD + bytes + i] != GUARD_BYTE)
             status = sn_fail(err, SNUG_E_INTERNAL, "wrote beside its workspace of %zu", bytes);

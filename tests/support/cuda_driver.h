@@ -31,7 +31,7 @@ typedef struct {
     int64_t n_made;    /* inputs that the device made itself */
     int n_contexts;
     bool has_no_kernels; /* every row runs on the host */
-    /* Of what poses as cuBLASLt and cuDNN: they answer, and run nothing. */
+    /* Of what poses as cuBLASLt and cuDNN. */
     bool has_libraries;
     int n_starved;    /* so many questions from now on find no memory */
     int64_t n_asked;  /* questions that came to them */
@@ -42,9 +42,9 @@ typedef struct {
 } sn_emulated_card;
 
 typedef sn_emulated_card *(*sn_emulated_world_fn)(void);
+SNUG_API sn_emulated_card *sn_emulated_world(void);
 
 #ifdef __cplusplus
-SNUG_API sn_emulated_card *sn_emulated_world(void);
 }
 void sn_emulated_rose(void);                  /* the process has more of the card now */
 extern uint32_t *sn_emulated_guard;           /* words of the newest guard */

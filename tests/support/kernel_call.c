@@ -86,7 +86,7 @@ static void fill_input(sn_test_call *k, int i, uint64_t seed) {
         if (v->type.dtype == SNUG_OPAQUE)
             ((uint8_t *)v->data)[j] = (uint8_t)code;
         else
-            sn_view_put(v, j, v->type.dtype == SNUG_F64 ? 2 * u - 1 : (double)code);
+            sn_view_put(v, j, sn_dtype_is_float(v->type.dtype) ? 2 * u - 1 : (double)code);
     }
 }
 

@@ -190,7 +190,7 @@ static void set_weighting(const snug_model *m, const sn_step_data *data, sn_weig
         *t = *snug_feed_type(data->w[i]);
         while (t->rank > 1 && t->dims[t->rank - 1] == 1)
             t->dims[--t->rank] = 0;
-        t->dtype = m->network->compute_dtype;
+        t->dtype = sn_dtype_computed(m->network->policy.compute);
         t->dims[0] = -1;
     }
     out->n_weights = data->n_w;

@@ -453,7 +453,40 @@ static bool has_kernel(const sn_subject *s) {
 
 /* What many kernels do with halves element by element takes its time: all cases in test-full. */
 static bool is_too_large(const sn_subject *s) {
-    return sn_subject_elements(s) > 20000 && !getenv("SNUG_TEST_FULL");
+    return sn_subject_elements(s) > (s->is_mixed ? 5000 : 20000) && !getenv("SNUG_TEST_FULL");
+}
+
+/* Keeps the change that was made in `place` where the row takes it. */
+static bool takes(sn_subject *s, void *place, const void *before, size_t bytes) {
+    snug_error unused;
+    if (sn_op_infer(&s->desc, &unused) == SNUG_OK)
+        return true;
+    memcpy(place, before, bytes);
+    return false;
+}
+
+/* What may be f32 beside halves is, and results are wide; or of updates, what may be a half beside
+ * f32. False: the row takes nothing of that. */
+static bool mix(sn_subject *s) {
+    const bool updates = sn_ops[s->op].effect == SN_STATE;
+    const snug_dtype most = updates ? SNUG_F32 : s->real, other = updates ? s->real : SNUG_F32;
+    const int wide = sn_attrs_wide(s->op);
+    bool mixed = false;
+    for (int i = 0; i < s->desc.n_in; i++)
+        if (s->desc.in[i].dtype == s->real)
+            s->desc.in[i].dtype = most;
+    for (int i = 1; i < s->desc.n_in; i++) {
+        if (s->desc.in[i].dtype != most)
+            continue;
+        s->desc.in[i].dtype = other;
+        mixed = takes(s, &s->desc.in[i].dtype, &most, sizeof most) || mixed;
+    }
+    if (wide >= 0) {
+        const int64_t narrow = 0;
+        s->desc.attrs.word[wide] = 1;
+        mixed = takes(s, &s->desc.attrs.word[wide], &narrow, sizeof narrow) || mixed;
+    }
+    return mixed && sn_op_infer(&s->desc, NULL) == SNUG_OK;
 }
 
 /* False: the row has no kernel for the type under test, or the case is too large for it. */
@@ -468,6 +501,8 @@ static bool subject_open(sn_subject *s) {
     }
     const snug_status status = sn_op_infer(&s->desc, &err);
     const bool half = s->real == SNUG_F16 || s->real == SNUG_BF16;
+    if (status == SNUG_OK && s->is_mixed && !mix(s))
+        return false;
     if (half && (status != SNUG_OK || is_too_large(s) || !has_kernel(s)))
         return false;
     if (status != SNUG_OK)
@@ -502,8 +537,9 @@ void sn_complain(sn_subject *s, const char *format, ...) {
     vsnprintf(what, sizeof what, format, args);
     va_end(args);
     if (++s->sweep->n_complaints <= MAX_COMPLAINTS)
-        print_error("%s: %s, case %d {%s | %s} as %s: %s\n", s->sweep->name, sn_ops[s->op].name,
-                    s->index, s->from->attrs, s->from->in, snug_dtype_name(s->real), what);
+        print_error("%s: %s, case %d {%s | %s} as %s%s: %s\n", s->sweep->name, sn_ops[s->op].name,
+                    s->index, s->from->attrs, s->from->in, snug_dtype_name(s->real),
+                    s->is_mixed ? " beside f32" : "", what);
 }
 
 void sn_sweep_begin(sn_sweep *w, const char *name) {
@@ -511,9 +547,9 @@ void sn_sweep_begin(sn_sweep *w, const char *name) {
     expect_ok(sn_team_create(w->engine, 3, &w->team, NULL), NULL);
 }
 
-static void run_case(sn_sweep *w, sn_op op, int index, snug_dtype real,
+static void run_case(sn_sweep *w, sn_op op, int index, snug_dtype real, bool is_mixed,
                      void (*check)(sn_subject *)) {
-    sn_subject s = {.sweep = w, .op = op, .index = index, .real = real};
+    sn_subject s = {.sweep = w, .op = op, .index = index, .real = real, .is_mixed = is_mixed};
     s.from = &sn_case_sets[op]->cases[index];
     if (!subject_open(&s))
         return;
@@ -524,12 +560,14 @@ static void run_case(sn_sweep *w, sn_op op, int index, snug_dtype real,
 void sn_sweep_run(sn_sweep *w, void (*check)(sn_subject *s)) {
     for (int op = 0; op < SN_N_OPS; op++) {
         for (int i = 0; i < sn_case_sets[op]->n; i++) {
-            run_case(w, (sn_op)op, i, SNUG_F32, check);
+            run_case(w, (sn_op)op, i, SNUG_F32, false, check);
             if (!case_has_real(&sn_case_sets[op]->cases[i]))
                 continue;
-            run_case(w, (sn_op)op, i, SNUG_F64, check);
-            run_case(w, (sn_op)op, i, SNUG_F16, check);
-            run_case(w, (sn_op)op, i, SNUG_BF16, check);
+            run_case(w, (sn_op)op, i, SNUG_F64, false, check);
+            for (int mixed = 0; mixed < 2; mixed++) {
+                run_case(w, (sn_op)op, i, SNUG_F16, mixed != 0, check);
+                run_case(w, (sn_op)op, i, SNUG_BF16, mixed != 0, check);
+            }
         }
     }
 }

@@ -25,6 +25,7 @@ typedef struct {
     int index; /* of the case in its set */
     const sn_case *from;
     snug_dtype real; /* the float type under test */
+    bool is_mixed;   /* with f32 beside it wherever the row takes that */
     sn_opdesc desc;
     sn_scalar param[SN_MAX_PARAMS]; /* in the order of a call */
     int64_t limit[SN_MAX_IN];       /* N of @labels:N, else 0 */

@@ -8,7 +8,7 @@ _MODULES = ("layers losses metrics optimizers initializers regularizers constrai
 _FROM = {"Model": "_models", "Sequential": "_models", "Input": "layers", "Layer": "_layer", "InputSpec": "_layer",
          "KerasTensor": "_symbolic", "Variable": "_variable:KerasVariable", "Loss": "losses", "Metric": "metrics",
          "Optimizer": "optimizers", "Initializer": "initializers", "Regularizer": "regularizers", "Function": "_symbolic:Operation",
-         "Operation": "_symbolic", "device": "utils", "name_scope": "utils", "version": "utils", "DTypePolicy": "mixed_precision:Policy"}
+         "Operation": "_symbolic", "device": "utils", "name_scope": "utils", "version": "utils", "DTypePolicy": "dtype_policies", "FloatDTypePolicy": "dtype_policies"}
 
 
 def __getattr__(name):

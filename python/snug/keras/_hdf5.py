@@ -22,7 +22,7 @@ UNDEFINED = (1 << 64) - 1
 MAGIC = b"\x89HDF\r\n\x1a\n"
 LEAF, INNER = 4, 16               # half of the names in a leaf, half of the children of a tree node
 MOST_TEXTS = 4000                # of an attribute: an object header has at most 64 KiB for one
-_FLOATS = {4: (0x1f, struct.pack("<HHBBBBI", 0, 32, 23, 8, 0, 23, 127)), 8: (0x3f, struct.pack("<HHBBBBI", 0, 64, 52, 11, 0, 52, 1023))}
+_FLOATS = {2: (0x0f, struct.pack("<HHBBBBI", 0, 16, 10, 5, 0, 10, 15)), 4: (0x1f, struct.pack("<HHBBBBI", 0, 32, 23, 8, 0, 23, 127)), 8: (0x3f, struct.pack("<HHBBBBI", 0, 64, 52, 11, 0, 52, 1023))}
 
 
 class Group(dict):

@@ -8,7 +8,7 @@ import warnings
 from snug import _C, _nest, _train
 from snug._lazy import tf
 from snug._types import as_dtype
-from snug.keras import _symbolic, backend, metrics, regularizers
+from snug.keras import _symbolic, _variable, dtype_policies, metrics, regularizers
 from snug.keras._names import auto_name, snake
 from snug.keras._symbolic import KerasTensor, Node
 from snug.keras._variable import KerasVariable
@@ -73,19 +73,11 @@ class Layer:
         if kwargs:
             raise ValueError(f"Unrecognized keyword arguments passed to {type(self).__name__}: {kwargs}")
         if dtype is not None:
-            d["_dtype"] = self._take_policy(dtype)
+            d["_dtype_policy"] = dtype_policies.get(dtype)
+        d["autocast"] = autocast
         d["_name"] = name or auto_name(snake(type(self).__name__))
         d["_trainable"] = bool(trainable)
         d["activity_regularizer"] = regularizers.get(activity_regularizer)
-
-    def _take_policy(self, dtype):
-        """The dtype of a layer for which one was given, by name, as a policy or as a policy's configuration."""
-        from snug.keras.mixed_precision import Policy
-        dtype = dtype["config"]["name"] if isinstance(dtype, dict) else dtype
-        if isinstance(dtype, str) and dtype.startswith("mixed_"):
-            dtype = Policy(dtype)
-        self.__dict__["_policy"] = dtype.name if isinstance(dtype, Policy) else None
-        return as_dtype(dtype.variable_dtype if isinstance(dtype, Policy) else dtype)
 
     def _ready(self):
         """What tracking needs, before anything is set: subclasses may set attributes first."""
@@ -93,8 +85,8 @@ class Layer:
         if "_layers" not in d:
             d.update(_layers=[], _own=[], _metrics=[], _added=[], _nodes=[], built=False, input_spec=None,
                      supports_masking=type(self).compute_mask is not Layer.compute_mask,
-                     _trainable=True, _name=None, _dtype=as_dtype(backend.floatx()), _in_call=False, activity_regularizer=None,
-                     _batch_input_shape=None, stateful=False, _policy=backend._state.get("mixed"))
+                     _trainable=True, _name=None, _dtype_policy=dtype_policies.dtype_policy(), autocast=True, _in_call=False,
+                     activity_regularizer=None, _batch_input_shape=None, stateful=False)
 
     # --- tracking ---------------------------------------------------------------------------------
     def __setattr__(self, name, value):
@@ -157,15 +149,54 @@ class Layer:
         return self.__dict__.get("_path", self._name)
 
     @property
-    def dtype(self):
-        return self._dtype.name
+    def variable_dtype(self):
+        return self._policy().variable_dtype
 
-    variable_dtype = compute_dtype = dtype
+    @property
+    def compute_dtype(self):
+        return self._policy().compute_dtype
+
+    def _policy(self):
+        """Of a map that of the layer's path, which it has once it was called."""
+        policy = self._dtype_policy
+        path = self.__dict__.get("_policy_path")
+        return policy[path] if path and isinstance(policy, dtype_policies.DTypePolicyMap) else policy
+
+    @property
+    def dtype(self):
+        return self.variable_dtype
 
     @property
     def dtype_policy(self):
-        from snug.keras import mixed_precision
-        return mixed_precision.Policy(self._policy or self._dtype.name)
+        return self._dtype_policy
+
+    @dtype_policy.setter
+    def dtype_policy(self, value):
+        self._ready()
+        policy, path = dtype_policies.get(value), self.__dict__.get("_policy_path")
+        if isinstance(self._dtype_policy, dtype_policies.DTypePolicyMap) and path:
+            if path in self._dtype_policy:
+                del self._dtype_policy[path]
+            self._dtype_policy[path] = policy
+        else:
+            self.__dict__["_dtype_policy"] = policy
+
+    @property
+    def input_dtype(self):
+        return self.compute_dtype
+
+    def _casts_to(self):
+        """What real numbers become that the layer is called with; None: they stay as they are."""
+        dtype = as_dtype(self.input_dtype)
+        return dtype if self.autocast and dtype.is_floating else None
+
+    def _scope(self, around):
+        """In what variables of layers are read within the call; None: as they are. Keras asks for autocast only where there is one already."""
+        policy = self._policy()
+        if around is None:
+            return None if policy.compute_dtype == policy.variable_dtype else as_dtype(policy.compute_dtype)
+        dtype = as_dtype(policy.compute_dtype)
+        return dtype if self.autocast and dtype.is_floating else None
 
     @property
     def trainable(self):
@@ -265,13 +296,14 @@ class Layer:
             shape, name = initializer if not isinstance(initializer, str) else (), shape
             initializer = None
         shape = () if shape is None else tuple(shape) if isinstance(shape, (list, tuple)) else (shape,)
-        dtype = as_dtype(dtype) if dtype is not None else self._dtype
+        dtype = as_dtype(self.variable_dtype if dtype is None else dtype)
         if initializer is None:
             initializer = "glorot_uniform" if dtype.is_floating and shape else "zeros"
         initializer = initializers.get(initializer)
         value = initializer(shape, dtype=dtype) if callable(initializer) else _C.convert_to_tensor(initializer, dtype=dtype)
         v = KerasVariable(value, trainable=trainable and self._trainable, name=f"{self.name}/{name or auto_name('variable')}")
         v._may_train, v._above = bool(trainable), self._path_above()
+        v._autocast = bool(autocast)
         v.overwrite_with_gradient = bool(overwrite_with_gradient)
         v.regularizer, v.constraint = regularizers.get(regularizer), constraints.get(constraint)
         if not any(v is o for o in self._own):
@@ -366,7 +398,7 @@ class Layer:
         if type(self).compute_output_shape is not Layer.compute_output_shape and len(args) == 1:
             self._make_inner(args, kwargs)
             shape = self.compute_output_shape(_symbolic._map(lambda t: tuple(t.shape), args[0]))
-            dtype = self._dtype
+            dtype = as_dtype(self.compute_dtype)
             outputs = KerasTensor(shape, dtype) if isinstance(shape, tuple) else [KerasTensor(s, dtype) for s in shape]
         else:
             outputs = _symbolic.infer(self._plain_call, args, kwargs)
@@ -391,7 +423,11 @@ class Layer:
         self._set_mask(outputs, masks)
 
     def _plain_call(self, *args, **kwargs):
-        return self._run(args, kwargs)
+        """With tensors in the place of symbolic ones."""
+        return self._run(tuple(self._cast_all(a) for a in args), {k: self._cast_all(v) for k, v in kwargs.items()})
+
+    def _cast_all(self, value):
+        return _symbolic._map(lambda x: _as_tensor(x, self) if isinstance(x, _C.Tensor) else x, value)
 
     def __call__(self, *args, **kwargs):
         self._ready()
@@ -408,11 +444,15 @@ class Layer:
             args = (_C.convert_to_tensor(args[0]), *args[1:])
         elif args:
             args = (_symbolic._map(lambda x: _as_tensor(x, self), args[0]), *args[1:])
+        if len(args) > 1 or kwargs:
+            args, kwargs = (*args[:1], *map(self._cast_all, args[1:])), {k: self._cast_all(v) for k, v in kwargs.items()}
         if self.input_spec is not None and args:
             _check_spec(self, self.input_spec, args[0])
         above, inside = getattr(_here, "path", ""), getattr(_here, "inside", None)
         if inside is not self:
             _here.path, _here.inside = above + self._name + "/", self
+        if isinstance(self._dtype_policy, dtype_policies.DTypePolicyMap):
+            self.__dict__.setdefault("_policy_path", _here.path[:-1])
         try:
             return self._symbolic_call(args, kwargs) if _symbolic.is_symbolic(args, kwargs) else self._run(args, kwargs)
         finally:
@@ -442,14 +482,22 @@ class Layer:
         has_mask = masks is not None and any(m is not None for m in _nest.flatten(masks))
         if "mask" in accepts and kwargs.get("mask") is None and has_mask:
             kwargs = {**kwargs, "mask": masks}
+        around = getattr(_here, "scope", None)
+        if around is not None:
+            _set_scope(None)
         self._build_for(args, {k: v for k, v in kwargs.items() if k not in ("training", "mask")})
         if _train.PENDING:                          # a checkpoint was read before there were weights
             _train.settle()
+        scope = self._scope(around)
         _here.training, _here.depth = training, depth + 1
+        if scope is not None:
+            _set_scope(scope)
         try:
             outputs = self.call(*args, **kwargs)
         finally:
             _here.training, _here.depth = outer, depth
+            if scope is not around:
+                _set_scope(around)
         if self.activity_regularizer is not None:
             for t in _nest.flatten(outputs):
                 penalty = self.activity_regularizer(t)
@@ -513,8 +561,7 @@ class Layer:
 
     # --- configurations ---------------------------------------------------------------------------
     def get_config(self):
-        policy = {"module": "keras", "class_name": "DTypePolicy", "config": {"name": self._policy or self.dtype}, "registered_name": None}
-        config = {"trainable": self.trainable, "dtype": policy}
+        config = {"trainable": self.trainable, "dtype": dtype_policies.serialize(self.dtype_policy)}
         if "_given" in self.__dict__ and type(self).__init__ is not Layer.__init__ and type(self).get_config is Layer.get_config:
             return {**self._given_settings(), **config}
         return {"name": self.name, **config}
@@ -614,6 +661,11 @@ def _build_like(made, layer):
             _build_like(new, old)
 
 
+def _set_scope(dtype):
+    _here.scope = _variable.scope[0] = dtype
+    _C.set_autocast(dtype)
+
+
 def _mask_of(tensor):
     return getattr(tensor, "_keras_mask", None)
 
@@ -632,8 +684,12 @@ def _take_batch_shape(kwargs):
 
 def _as_tensor(x, layer):
     if isinstance(x, (KerasTensor, _C.Tensor)) or x is None:
-        if isinstance(x, _C.Tensor) and x.dtype.is_floating and x.dtype != layer._dtype and layer._dtype.is_floating:
-            return tf.cast(x, layer._dtype)
+        if isinstance(x, _C.Tensor) and x.dtype.is_floating:
+            dtype = layer._casts_to()
+            if dtype is not None and x.dtype != dtype:
+                x, mask = tf.cast(x, dtype), _mask_of(x)
+                if mask is not None:
+                    x._keras_mask = mask
         return x
     if isinstance(x, _C.Variable):
         return x.read_value()

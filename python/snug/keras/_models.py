@@ -291,6 +291,9 @@ class Functional(Model):
     def __call__(self, inputs=None, *args, **kwargs):
         return Layer.__call__(self, inputs, *args, **kwargs)
 
+    def _casts_to(self):
+        return None         # each input has a dtype of its own
+
     # --- configuration ----------------------------------------------------------------------------
     def get_build_config(self):
         return {"input_shape": None}        # the inputs' layers say it
@@ -367,7 +370,7 @@ def _fit(x, t, any_size, words):
     if have != want or not any_size and any(a is not None and a != b for a, b in zip(t.shape[1:], tuple(x.shape)[1:])):
         found = _layer._built_for(x)
         raise ValueError(f"{words()} is incompatible with the layer: expected shape={tuple(t.shape)}, found shape={found}")
-    if x.dtype.name != "string" and x.dtype != t._dtype and x.dtype.is_floating != t._dtype.is_floating and t._dtype.is_floating:
+    if x.dtype.name != "string" and x.dtype != t._dtype and t._dtype.is_floating:
         return tf.cast(x, t._dtype)
     return x
 
@@ -446,7 +449,7 @@ class Sequential(Model):
             raise ValueError(f"All layers added to a Sequential model should have unique names. Name '{layer.name}' is already the name"
                              f" of a layer in this model. Update the `name` argument to pass a unique name.")
         if not self._stack and layer._batch_input_shape is not None and not isinstance(layer, kl.InputLayer):
-            dtype = "int32" if getattr(layer, "_reads_indices", False) else None
+            dtype = "int32" if getattr(layer, "_reads_indices", False) else layer.compute_dtype
             self._stack.append(kl.InputLayer(batch_shape=layer._batch_input_shape, dtype=dtype))
         self._stack.append(layer)
         if not isinstance(layer, kl.InputLayer):
@@ -493,7 +496,7 @@ class Sequential(Model):
         if self._functional is None and input_shape is not None and self._stack:
             if isinstance(self._stack[0], kl.InputLayer):
                 return self._try_build()
-            dtype = "int32" if getattr(self._stack[0], "_reads_indices", False) else None
+            dtype = "int32" if getattr(self._stack[0], "_reads_indices", False) else self._stack[0].compute_dtype
             x = kl.Input(batch_shape=tuple(input_shape), dtype=dtype)
             self.__dict__["_deferred"] = True
             self._connect(x, self._stack)
@@ -510,6 +513,9 @@ class Sequential(Model):
 
     def _all_layers(self):
         return self._layers
+
+    def _casts_to(self):
+        return None         # its first layer does, or its input says it
 
     def call(self, inputs, training=None, mask=None):
         if self._functional is not None:

@@ -26,9 +26,12 @@ class Trainer:
             raise ValueError(f"Expected `metrics` argument to be a list, tuple, or dict. Received instead: metrics={metrics} of type"
                              f" {type(metrics)}")
         losses.check(loss)
+        optimizer = optimizers.get(optimizer)
+        if auto_scale_loss and self.dtype_policy.name == "mixed_float16" and optimizer and not isinstance(optimizer, optimizers.LossScaleOptimizer):
+            optimizer = optimizers.LossScaleOptimizer(optimizer, name="loss_scale_optimizer")
         names = getattr(self, "output_names", None)
         made = _compiled.CompileLoss(loss, loss_weights, names)
-        self.__dict__.update(optimizer=optimizers.get(optimizer), loss=loss, run_eagerly=bool(run_eagerly), compiled=True, steps_per_execution=steps_per_execution,
+        self.__dict__.update(optimizer=optimizer, loss=loss, run_eagerly=bool(run_eagerly), compiled=True, steps_per_execution=steps_per_execution,
                              _loss_tracker=km.Mean(name="loss"), _compile_loss=made, _functions={}, stop_training=False)
         if metrics is not None or weighted_metrics is not None:      # else those of the last time stay, as in Keras
             self.__dict__["_compile_metrics"] = _compiled.CompileMetrics(metrics, weighted_metrics, made)

@@ -3,9 +3,13 @@ from snug import _C
 from snug._variable import Variable
 
 
+scope = [None]      # what variables are read as within the call of a layer
+
+
 class KerasVariable(Variable):
     regularizer = constraint = None
     overwrite_with_gradient = False
+    _autocast = True    # whether a layer that computes in another type reads it in that
     _above = ""         # names of the layers around its own
     _path = None        # where it is given
 
@@ -19,7 +23,10 @@ class KerasVariable(Variable):
             value = initializers.get(value)
         if callable(value) and not _C.is_tensor(value):
             value = value(shape, dtype=dtype or "float32")
-        return super().__new__(cls, value, trainable=trainable, dtype=dtype, name=name)
+        made = super().__new__(cls, value, trainable=trainable, dtype=dtype, name=name)
+        if not autocast:
+            made._autocast = False
+        return made
 
     @property
     def path(self):
@@ -36,7 +43,8 @@ class KerasVariable(Variable):
 
     @property
     def dtype(self):
-        return _C.Variable.dtype.__get__(self).name
+        dtype = _C.Variable.dtype.__get__(self)
+        return scope[0].name if scope[0] is not None and self._autocast and dtype.is_floating else dtype.name
 
     def __repr__(self):
         from snug import _types

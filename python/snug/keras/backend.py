@@ -39,7 +39,9 @@ def backend():
 
 def clear_session(free_memory=True):
     """Names begin anew; what nobody holds is collected; plans and the arena go back."""
+    from snug.keras import dtype_policies
     _names.forget()
+    dtype_policies._global.clear()
     _session[0] = None
     gc.collect()
     _C.trim()

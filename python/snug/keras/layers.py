@@ -112,6 +112,7 @@ class _Built(Layer):
         _take_beside(cls.__name__, values, kwargs)
         super().__init__(**kwargs)
         d = self.__dict__
+        d["autocast"] = d["autocast"] and not cls._row["uncast"]
         # No lists: who looks for weights looks there.
         d.update(supports_masking=True, _values=values, _c=None, _states=collections.deque(), _taken=collections.deque())
         d.update({k: v for k, v in values.items() if k != "weights"})
@@ -163,7 +164,9 @@ class _Built(Layer):
     def _engine_words(self):
         """Class and settings as the engine's layers are made of."""
         cls = _engine_class(type(self))
-        config = dict(name=self.name, trainable=self._trainable, dtype=self._dtype.name)
+        config = dict(name=self.name, trainable=self._trainable, dtype=self._policy().name)
+        if not self.autocast:
+            config["autocast"] = False
         for key, value in self._values.items():
             if key in _NOT_THE_ENGINES:
                 continue
@@ -238,7 +241,7 @@ class _Built(Layer):
         """Zeros, one for each state of a recurrent layer."""
         if not self._row["recurrent"]:
             raise AttributeError(f"'{self._row['name']}' object has no attribute 'get_initial_state'")
-        return [_tf.zeros((batch_size, self.units)) for _ in range(self._cell_class()._n_states)]
+        return [_tf.zeros((batch_size, self.units), self.compute_dtype) for _ in range(self._cell_class()._n_states)]
 
     def _cell_class(self):
         return globals()[self._row["name"] + "Cell"]
@@ -264,7 +267,7 @@ class _Built(Layer):
         self.__dict__["built"] = True
 
     def _input_dtype(self):
-        return _layer.as_dtype("int32") if self._reads_indices else self._dtype
+        return _layer.as_dtype("int32" if self._reads_indices else self.compute_dtype)
 
     def _build_for(self, args, kwargs):
         if type(self).build is not _Built.build and not self.built:
@@ -408,8 +411,6 @@ class _Built(Layer):
                 config[key] = [_serial.deserialize_keras_object(v) for v in value]
             elif isinstance(value, dict) and not str(value.get("module") or "keras").startswith("keras"):       # the user's
                 config[key] = _serial.deserialize_keras_object(value)
-        if isinstance(config.get("dtype"), dict):
-            config["dtype"] = _policy_name(config["dtype"])
         for key in ("quantization_config", "zero_output_for_mask"):     # what Keras writes of settings nobody made
             if not config.get(key, True):
                 del config[key]
@@ -442,14 +443,6 @@ def _check_values(values):
     padding = values.get("padding")
     if isinstance(padding, str) and padding.lower() not in _PADDINGS:
         raise ValueError(f"The `padding` argument must be a list/tuple or one of {_PADDINGS}. Received: {padding}")
-
-
-def _policy_name(row):
-    """Of a dtype policy in a configuration."""
-    inner = row.get("config")
-    if not isinstance(inner, dict) or not isinstance(inner.get("name"), str):
-        raise ValueError(f"a configuration's dtype is a name or a policy, not {row!r:.100}")
-    return inner["name"]
 
 
 def _check_words(given):
@@ -964,7 +957,7 @@ class _Cell(_Built):
         return list(rnn._own) if rnn is not None else []
 
     def get_initial_state(self, batch_size=None):
-        return [_tf.zeros((batch_size, self.units)) for _ in range(self._n_states)]
+        return [_tf.zeros((batch_size, self.units), self.compute_dtype) for _ in range(self._n_states)]
 
     def call(self, inputs, states, training=None):
         if training and (self.dropout or self.recurrent_dropout):

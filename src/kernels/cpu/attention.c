@@ -16,7 +16,7 @@
 
 enum { CHUNK = 64 }; /* features summed up side by side */
 
-/* The operands of one head; f32 or f64. */
+/* The operands of one head. */
 typedef struct {
     sn_attention a;
     sn_reals q, k, v, y, lse, dy, bias;
@@ -32,7 +32,8 @@ static head head_of(const sn_call *c, bool gradient) {
     o.lse = sn_reals_of(gradient ? &c->in[4] : &c->out[1]);
     if (gradient)
         o.dy = sn_reals_of(&c->in[5]);
-    o.bias = (sn_reals){(void *)o.a.bias, o.q.wide, o.q.half};
+    if (o.a.bias)
+        o.bias = sn_reals_of(&c->in[gradient ? 6 : 3]);
     return o;
 }
 
@@ -199,25 +200,34 @@ static snug_status reference_attention_grad(const sn_call *c, snug_error *err) {
 
 /* --- which kernel runs ----------------------------------------------------------------------- */
 static snug_status run_attention(const sn_call *c, snug_error *err) {
-    if (!sn_call_is_f32(c))
+    if (sn_call_has_halves(c))
+        SN_CPU(attention_halves)(c);
+    else if (sn_call_is_f32(c))
+        SN_CPU(attention_f32)(c);
+    else
         return reference_attention(c, err);
-    SN_CPU(attention_f32)(c);
     return SNUG_OK;
 }
 
 static snug_status run_attention_grad(const sn_call *c, snug_error *err) {
-    if (!sn_call_is_f32(c))
+    if (sn_call_has_halves(c))
+        SN_CPU(attention_grad_halves)(c);
+    else if (sn_call_is_f32(c))
+        SN_CPU(attention_grad_f32)(c);
+    else
         return reference_attention_grad(c, err);
-    SN_CPU(attention_grad_f32)(c);
     return SNUG_OK;
 }
 
 static snug_status describe(const sn_opdesc *d, int n_threads, sn_variant *out, snug_error *err) {
     (void)err;
-    const sn_attention a = sn_attention_shape(&d->attrs.attention, &d->in[0], &d->in[1], &d->in[2]);
-    if (d->in[0].dtype == SNUG_F32)
-        out->workspace_bytes =
-            SN_CPU(attention_workspace)(&a, d->op == SN_OP_attention_grad, n_threads);
+    sn_attention a = sn_attention_shape(&d->attrs.attention, &d->in[0], &d->in[1], &d->in[2]);
+    a.halves = sn_desc_has_halves(d);
+    if (!a.halves && d->in[0].dtype != SNUG_F32)
+        return SNUG_OK;
+    out->speed = SN_SPEED_PRODUCT;
+    out->workspace_bytes =
+        SN_CPU(attention_workspace)(&a, d->op == SN_OP_attention_grad, n_threads);
     return SNUG_OK;
 }
 

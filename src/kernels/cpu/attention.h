@@ -17,7 +17,7 @@
 
 typedef struct {
     int64_t B, T, S, H, G, D, E;
-    bool causal, dropout;
+    bool causal, dropout, halves; /* the last: some operand is one */
     double scale, rate;
     uint64_t key;
     const uint8_t *seen; /* the mask, if it is truth values */
@@ -111,9 +111,11 @@ static inline int64_t sn_result_at(const sn_attention *a, int64_t b, int64_t t, 
     return ((b * a->T + t) * a->H + h) * a->E;
 }
 
-/* The fast f32 kernels and the scratch they need. */
+/* The fast kernels of f32 and of halves, and the scratch they need. */
 size_t SN_CPU(attention_workspace)(const sn_attention *a, bool gradient, int n_threads);
 void SN_CPU(attention_f32)(const sn_call *c);
 void SN_CPU(attention_grad_f32)(const sn_call *c);
+void SN_CPU(attention_halves)(const sn_call *c);
+void SN_CPU(attention_grad_halves)(const sn_call *c);
 
 #endif

@@ -1,14 +1,19 @@
-/* attention_fast.c: f32 attention in blocks of queries by keys; letters are those of attention.h,
+/* attention_fast.c: attention in blocks of queries by keys; letters are those of attention.h,
  * formulas those of attention.c.
  *
  * Forward, a task is one block of queries of one head. It goes through the keys once and keeps, for
  * each query, the largest score so far, the sum of exp(score - largest) and the weighted values;
  * where a block brings a larger score, sum and values are scaled down. The gradient's task is one
  * head of k with all heads of q that read it, so that its sums stay in one thread. Blocks come from
- * the shape alone: an element's bits depend neither on threads nor on other entries or heads. */
+ * the shape alone: an element's bits depend neither on threads nor on other entries or heads.
+ *
+ * Halves: what a block reads becomes f32 in the thread's scratch, and what it sums up lies there
+ * until it is whole and is rounded: y of a block of queries, dk and dv of a block of keys, dq of
+ * all heads of a task. */
 #include "kernels/cpu/attention.h"
 
 #include "base/rng.h"
+#include "kernels/cpu/halves.h"
 #include "kernels/cpu/product.h"
 #include "kernels/cpu/vmath.h"
 
@@ -32,7 +37,13 @@ enum { SMALL = 1 << 18 };
 typedef struct {
     float *packed, *scores, *slopes;
     int64_t width;
+    float *q, *k, *v, *y, *dy, *dq, *dk, *dv; /* of halves, as f32 */
 } scratch;
+
+/* Operands of a call with halves. */
+typedef struct {
+    sn_stored q, k, v, y, lse, dy, bias, dq, dk, dv;
+} stored;
 
 typedef struct job job;
 struct job {
@@ -41,6 +52,7 @@ struct job {
     float *y, *lse;
     const float *dy;
     float *dq, *dk, *dv;
+    const stored *halves; /* or NULL: all is f32, and lies as above */
     void (*task)(const job *j, int64_t i, const scratch *s);
     float *workspace;
     int64_t takers;
@@ -133,22 +145,99 @@ static void multiply(const product *p, float *packed) {
 }
 
 /* --- one block -------------------------------------------------------------------------------- */
-/* Queries [t, t + rows) and keys [s, s + n) of head h in entry b. */
+/* Rows that are summed up. */
+typedef struct {
+    float *at;
+    int64_t row;
+} sums;
+
+/* Queries [t, t + rows) and keys [s, s + n) of head h in entry b, and where their rows lie: those
+ * that the task reads or makes. */
 typedef struct {
     int64_t b, h, t, rows, s, n;
+    matrix queries, keys, values, results, slopes; /* the last: of results */
+    sums y, dq, dk, dv;
 } block;
 
-static matrix queries(const job *j, const block *k) {
-    return (matrix){j->q + sn_query_at(&j->a, k->b, k->t, k->h), j->a.H * j->a.D, 1};
+/* Rows of n elements, the first at element `at`, `step` apart. */
+typedef struct {
+    int64_t at, rows, step, n;
+} row_set;
+
+static row_set query_rows(const job *j, const block *k) {
+    const sn_attention *a = &j->a;
+    return (row_set){sn_query_at(a, k->b, k->t, k->h), k->rows, a->H * a->D, a->D};
 }
-static matrix keys(const job *j, const block *k) {
-    return (matrix){j->k + sn_key_at(&j->a, k->b, k->s, k->h), j->a.G * j->a.D, 1};
+static row_set key_rows(const job *j, const block *k) {
+    const sn_attention *a = &j->a;
+    return (row_set){sn_key_at(a, k->b, k->s, k->h), k->n, a->G * a->D, a->D};
 }
-static matrix values(const job *j, const block *k) {
-    return (matrix){j->v + sn_value_at(&j->a, k->b, k->s, k->h), j->a.G * j->a.E, 1};
+static row_set value_rows(const job *j, const block *k) {
+    const sn_attention *a = &j->a;
+    return (row_set){sn_value_at(a, k->b, k->s, k->h), k->n, a->G * a->E, a->E};
 }
-static matrix result_slopes(const job *j, const block *k) {
-    return (matrix){j->dy + sn_result_at(&j->a, k->b, k->t, k->h), j->a.H * j->a.E, 1};
+static row_set result_rows(const job *j, const block *k) {
+    const sn_attention *a = &j->a;
+    return (row_set){sn_result_at(a, k->b, k->t, k->h), k->rows, a->H * a->E, a->E};
+}
+
+static matrix plain(const float *data, row_set r) {
+    return (matrix){data + r.at, r.step, 1};
+}
+
+static matrix widened(const sn_stored *from, row_set r, float *to) {
+    for (int64_t i = 0; i < r.rows; i++)
+        sn_stored_read(from, r.at + i * r.step, r.n, to + i * r.n);
+    return (matrix){to, r.n, 1};
+}
+
+static void round_rows(const float *from, row_set r, const sn_stored *to) {
+    for (int64_t i = 0; i < r.rows; i++)
+        sn_stored_write(to, r.at + i * r.step, r.n, from + i * r.n, false);
+}
+
+/* f32, or halves. */
+static void clear_rows(float *data, const sn_stored *halves, row_set r) {
+    const int64_t bytes = halves ? (int64_t)snug_dtype_bytes(halves->dtype) : (int64_t)sizeof *data;
+    char *to = halves ? halves->data : (char *)data;
+    for (int64_t i = 0; i < r.rows; i++)
+        memset(to + (r.at + i * r.step) * bytes, 0, (size_t)(r.n * bytes));
+}
+
+static void open_keys(const job *j, block *k, const scratch *s) {
+    const stored *h = j->halves;
+    const row_set keys = key_rows(j, k), values = value_rows(j, k);
+    k->keys = h ? widened(&h->k, keys, s->k) : plain(j->k, keys);
+    k->values = h ? widened(&h->v, values, s->v) : plain(j->v, values);
+}
+
+static void open_queries(const job *j, block *k, const scratch *s) {
+    const stored *h = j->halves;
+    const row_set queries = query_rows(j, k);
+    k->queries = h ? widened(&h->q, queries, s->q) : plain(j->q, queries);
+}
+
+/* What the gradient reads and sums up besides. dq has the rows of all heads of the task. */
+static void open_results(const job *j, block *k, const scratch *s) {
+    const sn_attention *a = &j->a;
+    const stored *h = j->halves;
+    const row_set results = result_rows(j, k);
+    k->slopes = h ? widened(&h->dy, results, s->dy) : plain(j->dy, results);
+    k->results = h ? widened(&h->y, results, s->y) : plain(j->y, results);
+    k->dq = h ? (sums){s->dq + (k->h % (a->H / a->G) * a->T + k->t) * a->D, a->D}
+              : (sums){j->dq + sn_query_at(a, k->b, k->t, k->h), a->H * a->D};
+}
+
+static void open_sums(const job *j, block *k, const scratch *s) {
+    const sn_attention *a = &j->a;
+    k->dk = j->halves ? (sums){s->dk, a->D}
+                      : (sums){j->dk + sn_key_at(a, k->b, k->s, k->h), a->G * a->D};
+    k->dv = j->halves ? (sums){s->dv, a->E}
+                      : (sums){j->dv + sn_value_at(a, k->b, k->s, k->h), a->G * a->E};
+}
+
+static int64_t lse_at(const job *j, const block *k, int64_t t) {
+    return (k->b * j->a.T + t) * j->a.H + k->h;
 }
 
 /* Whether queries of the block see some of its keys only, by their places alone. */
@@ -162,8 +251,18 @@ static int64_t keys_seen(const sn_attention *a, const block *k, int64_t t) {
     return cut(a, k, KEYS_ACROSS) != WHOLE && seen < k->n ? seen : k->n;
 }
 
+/* The bias from element `at` on, where it has a row: of halves in `line`. */
+static const float *bias_at(const job *j, const block *k, int64_t at, float *line) {
+    if (!j->a.bias || !j->halves)
+        return j->a.bias ? (const float *)j->a.bias + at : NULL;
+    sn_stored_read(&j->halves->bias, at, j->a.mask_s ? k->n : 1, line);
+    return line;
+}
+
 /* Raw products of a row of queries with n keys become scores. */
-static void finish_scores(const sn_attention *a, const block *k, int64_t t, float *x) {
+static void finish_scores(const job *j, const block *k, int64_t t, float *x) {
+    const sn_attention *a = &j->a;
+    float line[KEYS];
     const float scale = (float)a->scale;
     const int64_t n = keys_seen(a, k, t);
 #pragma omp simd
@@ -172,9 +271,9 @@ static void finish_scores(const sn_attention *a, const block *k, int64_t t, floa
     const int64_t at = !a->mask ? 0
                                 : sn_attention_mask_at(a, k->b) + k->h * a->mask_h + t * a->mask_t +
                                       k->s * a->mask_s;
-    const float *bias = a->bias;
+    const float *bias = bias_at(j, k, at, line);
     for (int64_t i = 0; bias && i < k->n; i++) {
-        const float v = x[i] + bias[at + i * a->mask_s];
+        const float v = x[i] + bias[i * a->mask_s];
         x[i] = v < SN_UNSEEN ? SN_UNSEEN : v;
     }
     for (int64_t i = 0; a->seen && i < k->n; i++)
@@ -185,11 +284,11 @@ static void finish_scores(const sn_attention *a, const block *k, int64_t t, floa
 }
 
 static void score_block(const job *j, const block *k, const scratch *s) {
-    multiply(&(product){k->rows, k->n, j->a.D, queries(j, k), turned(keys(j, k)), s->scores,
-                        s->width, false, cut(&j->a, k, KEYS_ACROSS), k->t - k->s},
+    multiply(&(product){k->rows, k->n, j->a.D, k->queries, turned(k->keys), s->scores, s->width,
+                        false, cut(&j->a, k, KEYS_ACROSS), k->t - k->s},
              s->packed);
     for (int64_t r = 0; r < k->rows; r++)
-        finish_scores(&j->a, k, k->t + r, s->scores + r * s->width);
+        finish_scores(j, k, k->t + r, s->scores + r * s->width);
 }
 
 /* Elements [from, to). */
@@ -272,7 +371,7 @@ static void weigh_block(const job *j, const block *k, stats *all, const scratch 
     const sn_attention *a = &j->a;
     for (int64_t r = 0; r < k->rows; r++) {
         float *x = s->scores + r * s->width, keep[KEYS];
-        float *y = j->y + sn_result_at(a, k->b, k->t + r, k->h);
+        float *y = k->y.at + r * k->y.row;
         const int64_t seen = keys_seen(a, k, k->t + r);
         const float shrink = weigh_row(x, seen, &all[r]);
         clear(x, seen, s->width);
@@ -286,17 +385,26 @@ static void weigh_block(const job *j, const block *k, stats *all, const scratch 
     }
 }
 
+static void put_lse(const job *j, const block *k, int64_t t, float lse) {
+    if (j->halves)
+        sn_stored_write(&j->halves->lse, lse_at(j, k, t), 1, &lse, false);
+    else
+        j->lse[lse_at(j, k, t)] = lse;
+}
+
 static void finish_rows(const job *j, const block *k, const stats *all) {
     const sn_attention *a = &j->a;
     for (int64_t r = 0; r < k->rows; r++) {
         const bool dead = all[r].max <= SN_HALF_UNSEEN;
-        float *y = j->y + sn_result_at(a, k->b, k->t + r, k->h);
         const float scale = a->S > 0 ? 1.0f / all[r].sum : 0.0f;
-        for (int64_t i = 0; i < a->E; i++)
-            y[i] = a->S > 0 ? y[i] * scale : 0.0f;
-        j->lse[(k->b * a->T + k->t + r) * a->H + k->h] =
-            dead ? SN_UNSEEN : all[r].max + sn_log_f32(all[r].sum);
+        for (int64_t i = 0; a->S > 0 && i < a->E; i++)
+            k->y.at[r * k->y.row + i] *= scale;
+        put_lse(j, k, k->t + r, dead ? SN_UNSEEN : all[r].max + sn_log_f32(all[r].sum));
     }
+    if (a->S == 0)
+        clear_rows(j->y, j->halves ? &j->halves->y : NULL, result_rows(j, k));
+    else if (j->halves)
+        round_rows(k->y.at, result_rows(j, k), &j->halves->y);
 }
 
 /* Task i: a block of queries. */
@@ -308,18 +416,23 @@ static void attend(const job *j, int64_t i, const scratch *s) {
     k.rows = sn_min_i64(rows_of(a), a->T - k.t);
     for (int64_t r = 0; r < k.rows; r++)
         all[r] = (stats){SN_UNSEEN, 0};
+    if (a->S > 0)
+        open_queries(j, &k, s);
+    k.y =
+        j->halves ? (sums){s->y, a->E} : (sums){j->y + sn_result_at(a, k.b, k.t, k.h), a->H * a->E};
     const int64_t limit = key_limit(a, k.t + k.rows - 1);
     for (k.s = 0; k.s < limit; k.s += keys_of(a)) {
         k.n = sn_min_i64(keys_of(a), limit - k.s);
+        open_keys(j, &k, s);
         score_block(j, &k, s);
         weigh_block(j, &k, all, s);
         multiply(&(product){k.rows,
                             a->E,
                             k.n,
                             {s->scores, s->width, 1},
-                            values(j, &k),
-                            j->y + sn_result_at(a, k.b, k.t, k.h),
-                            a->H * a->E,
+                            k.values,
+                            k.y.at,
+                            k.y.row,
                             k.s > 0,
                             cut(a, &k, KEYS_SUMMED),
                             k.t - k.s},
@@ -343,12 +456,20 @@ static float dot(const float *x, const float *y, int64_t n) {
     return sum;
 }
 
+static float get_lse(const job *j, const block *k, int64_t t) {
+    float lse;
+    if (!j->halves)
+        return j->lse[lse_at(j, k, t)];
+    sn_stored_read(&j->halves->lse, lse_at(j, k, t), 1, &lse);
+    return lse;
+}
+
 /* Scores of a row become the weights that were used, and dy v^T the slopes of q k^T. */
 static void slope_row(const job *j, const block *k, int64_t t, float *x, float *slope) {
     const sn_attention *a = &j->a;
-    const int64_t at = sn_result_at(a, k->b, t, k->h);
-    const float delta = dot(j->dy + at, j->y + at, a->E), scale = (float)a->scale;
-    const float lse = j->lse[(k->b * a->T + t) * a->H + k->h];
+    const int64_t r = t - k->t;
+    const float *dy = k->slopes.at + r * k->slopes.row, *y = k->results.at + r * k->results.row;
+    const float delta = dot(dy, y, a->E), scale = (float)a->scale, lse = get_lse(j, k, t);
     const float blind = lse <= SN_HALF_UNSEEN ? 1.0f / (float)a->S : 0.0f;
     const int64_t n = keys_seen(a, k, t);
     float keep[KEYS];
@@ -374,62 +495,70 @@ static void gradient_block(const job *j, const block *k, bool add, const scratch
     const matrix slopes = {s->slopes, s->width, 1}, weights = {s->scores, s->width, 1};
     score_block(j, k, s);
     const part summed = cut(a, k, QUERIES_SUMMED);
-    multiply(&(product){k->rows, k->n, a->E, result_slopes(j, k), turned(values(j, k)), s->slopes,
-                        s->width, false, cut(a, k, KEYS_ACROSS), k->t - k->s},
+    multiply(&(product){k->rows, k->n, a->E, k->slopes, turned(k->values), s->slopes, s->width,
+                        false, cut(a, k, KEYS_ACROSS), k->t - k->s},
              s->packed);
     for (int64_t r = 0; r < k->rows; r++)
         slope_row(j, k, k->t + r, s->scores + r * s->width, s->slopes + r * s->width);
-    multiply(&(product){k->rows, a->D, k->n, slopes, keys(j, k),
-                        j->dq + sn_query_at(a, k->b, k->t, k->h), a->H * a->D, k->s > 0,
+    multiply(&(product){k->rows, a->D, k->n, slopes, k->keys, k->dq.at, k->dq.row, k->s > 0,
                         cut(a, k, KEYS_SUMMED), k->t - k->s},
              s->packed);
-    multiply(&(product){k->n, a->D, k->rows, turned(slopes), queries(j, k),
-                        j->dk + sn_key_at(a, k->b, k->s, k->h), a->G * a->D, add, summed,
-                        k->t - k->s},
+    multiply(&(product){k->n, a->D, k->rows, turned(slopes), k->queries, k->dk.at, k->dk.row, add,
+                        summed, k->t - k->s},
              s->packed);
-    multiply(&(product){k->n, a->E, k->rows, turned(weights), result_slopes(j, k),
-                        j->dv + sn_value_at(a, k->b, k->s, k->h), a->G * a->E, add, summed,
-                        k->t - k->s},
+    multiply(&(product){k->n, a->E, k->rows, turned(weights), k->slopes, k->dv.at, k->dv.row, add,
+                        summed, k->t - k->s},
              s->packed);
 }
 
-/* Keys that no query sees. */
-static void clear_keys(const job *j, const block *k) {
-    const sn_attention *a = &j->a;
-    for (int64_t s = k->s; s < k->s + k->n; s++) {
-        memset(j->dk + sn_key_at(a, k->b, s, k->h), 0, (size_t)a->D * sizeof(float));
-        memset(j->dv + sn_value_at(a, k->b, s, k->h), 0, (size_t)a->E * sizeof(float));
+/* Behind the last queries of a block of keys; `any`: some query saw them. */
+static void finish_keys(const job *j, const block *k, bool any) {
+    const stored *h = j->halves;
+    if (!any) {
+        clear_rows(j->dk, h ? &h->dk : NULL, key_rows(j, k));
+        clear_rows(j->dv, h ? &h->dv : NULL, value_rows(j, k));
+    } else if (h) {
+        round_rows(k->dk.at, key_rows(j, k), &h->dk);
+        round_rows(k->dv.at, value_rows(j, k), &h->dv);
     }
 }
 
-/* Queries that have no key. */
-static void clear_queries(const job *j, int64_t b, int64_t h) {
+/* Behind the last keys: all queries of a head, which may have had none. */
+static void finish_queries(const job *j, int64_t b, int64_t h, const scratch *s) {
     const sn_attention *a = &j->a;
-    for (int64_t t = 0; t < a->T; t++)
-        memset(j->dq + sn_query_at(a, b, t, h), 0, (size_t)a->D * sizeof(float));
+    const block all = {.b = b, .h = h, .rows = a->T};
+    if (a->S == 0)
+        clear_rows(j->dq, j->halves ? &j->halves->dq : NULL, query_rows(j, &all));
+    else if (j->halves)
+        round_rows(s->dq + h % (a->H / a->G) * a->T * a->D, query_rows(j, &all), &j->halves->dq);
 }
 
 /* Task i: a head of k. */
 static void attend_back(const job *j, int64_t i, const scratch *s) {
     const sn_attention *a = &j->a;
     const int64_t b = i / a->G, heads = a->H / a->G, first = i % a->G * heads;
-    for (int64_t h = first; a->S == 0 && h < first + heads; h++)
-        clear_queries(j, b, h);
     for (int64_t at = 0; at < a->S; at += keys_of(a)) {
         block k = {.b = b, .h = first, .s = at, .n = sn_min_i64(keys_of(a), a->S - at)};
         bool any = false;
+        if (a->T > 0)
+            open_keys(j, &k, s);
+        open_sums(j, &k, s);
         for (int64_t step = 0; step < heads * sn_ceil_div(a->T, rows_of(a)); step++) {
             k.h = first + step / sn_ceil_div(a->T, rows_of(a));
             k.t = step % sn_ceil_div(a->T, rows_of(a)) * rows_of(a);
             k.rows = sn_min_i64(rows_of(a), a->T - k.t);
             if (key_limit(a, k.t + k.rows - 1) <= at)
                 continue;
+            open_queries(j, &k, s);
+            open_results(j, &k, s);
             gradient_block(j, &k, any, s);
             any = true;
         }
-        if (!any)
-            clear_keys(j, &k);
+        k.h = first;
+        finish_keys(j, &k, any);
     }
+    for (int64_t h = first; h < first + heads; h++)
+        finish_queries(j, b, h, s);
 }
 
 /* --- all tasks -------------------------------------------------------------------------------- */
@@ -463,12 +592,48 @@ static int64_t block_floats(const sn_attention *a, bool gradient) {
     return sn_min_i64(rows_of(a), a->T) * (gradient ? n : sn_ceil_div(n, LANES) * LANES);
 }
 
+/* Gives out floats one after the other, in whole cache lines; from NULL on it counts them. */
+typedef struct {
+    float *at;
+    int64_t n;
+} floats;
+
+static float *next_floats(floats *f, int64_t n) {
+    float *at = f->at ? f->at + f->n : NULL;
+    f->n += sn_lines(n);
+    return at;
+}
+
+/* Of halves: what a block reads and sums up. */
+static void place_halves(const sn_attention *a, bool gradient, floats *f, scratch *s) {
+    const int64_t rows = sn_min_i64(rows_of(a), a->T), n = sn_min_i64(keys_of(a), a->S);
+    s->q = next_floats(f, rows * a->D);
+    s->k = next_floats(f, n * a->D);
+    s->v = next_floats(f, n * a->E);
+    s->y = next_floats(f, rows * a->E);
+    if (!gradient)
+        return;
+    s->dy = next_floats(f, rows * a->E);
+    s->dk = next_floats(f, n * a->D);
+    s->dv = next_floats(f, n * a->E);
+    s->dq = next_floats(f, a->G > 0 ? a->H / a->G * a->T * a->D : 0);
+}
+
+static int64_t halves_floats(const sn_attention *a, bool gradient) {
+    floats counted = {NULL, 0};
+    scratch none;
+    if (a->halves)
+        place_halves(a, gradient, &counted, &none);
+    return counted.n;
+}
+
 /* The gradient has two blocks, a thread's last floats are of its last block. */
 static int64_t thread_floats(const sn_attention *a, bool gradient) {
     const int64_t own = block_floats(a, gradient);
     if (own == 0)
         return 0;
-    return packed_floats(a, gradient) + (gradient ? sn_lines(own) : 0) + own;
+    return packed_floats(a, gradient) + halves_floats(a, gradient) +
+           (gradient ? sn_lines(own) : 0) + own;
 }
 
 static scratch scratch_of(const job *j, int64_t taker) {
@@ -476,8 +641,17 @@ static scratch scratch_of(const job *j, int64_t taker) {
     const bool gradient = j->task == attend_back;
     const int64_t rows = sn_min_i64(rows_of(a), a->T), own = block_floats(a, gradient);
     float *at = j->workspace + taker * sn_lines(thread_floats(a, gradient));
-    float *scores = at + packed_floats(a, gradient);
-    return (scratch){at, scores, scores + sn_lines(own), rows > 0 ? own / rows : 0};
+    float *halves = at + packed_floats(a, gradient);
+    float *scores = halves + halves_floats(a, gradient);
+    scratch s = {
+        .packed = at,
+        .scores = scores,
+        .slopes = scores + sn_lines(own),
+        .width = rows > 0 ? own / rows : 0,
+    };
+    if (a->halves && own > 0)
+        place_halves(a, gradient, &(floats){halves, 0}, &s);
+    return s;
 }
 
 /* Every taker has a first task of its own; the last one's is task 0, which fills its scratch. */
@@ -523,5 +697,37 @@ void SN_CPU(attention_grad_f32)(const sn_call *c) {
     j.dk = c->out[1].data;
     j.dv = c->out[2].data;
     j.task = attend_back;
+    run_tasks(&j, c);
+}
+
+void SN_CPU(attention_halves)(const sn_call *c) {
+    const stored h = {
+        .q = sn_stored_of(&c->in[0]),
+        .k = sn_stored_of(&c->in[1]),
+        .v = sn_stored_of(&c->in[2]),
+        .bias = c->n_in > 3 ? sn_stored_of(&c->in[3]) : (sn_stored){0},
+        .y = sn_stored_of(&c->out[0]),
+        .lse = sn_stored_of(&c->out[1]),
+    };
+    job j = {.a = sn_attention_of(c, 3), .halves = &h, .task = attend};
+    j.a.halves = true;
+    run_tasks(&j, c);
+}
+
+void SN_CPU(attention_grad_halves)(const sn_call *c) {
+    const stored h = {
+        .q = sn_stored_of(&c->in[0]),
+        .k = sn_stored_of(&c->in[1]),
+        .v = sn_stored_of(&c->in[2]),
+        .y = sn_stored_of(&c->in[3]),
+        .lse = sn_stored_of(&c->in[4]),
+        .dy = sn_stored_of(&c->in[5]),
+        .bias = c->n_in > 6 ? sn_stored_of(&c->in[6]) : (sn_stored){0},
+        .dq = sn_stored_of(&c->out[0]),
+        .dk = sn_stored_of(&c->out[1]),
+        .dv = sn_stored_of(&c->out[2]),
+    };
+    job j = {.a = sn_attention_of(c, 6), .halves = &h, .task = attend_back};
+    j.a.halves = true;
     run_tasks(&j, c);
 }

@@ -280,34 +280,31 @@ static void merged_rows(const sn_call *c, sn_row row, bool fast_f32) {
 }
 
 static snug_status reference(const sn_call *c, snug_error *err) {
-    const snug_dtype dtype = c->in[0].type.dtype;
-    const bool halves = sn_dtype_is_half(dtype);
-    const sn_row row = rows[c->op].plain[halves ? SNUG_F32 : dtype];
+    const snug_dtype dtype = c->in[0].type.dtype, line = sn_dtype_line(dtype);
+    const sn_row row = rows[c->op].plain[line];
     if (!row)
         return sn_no_kernel(dtype, err);
-    if (!halves) {
+    if (line == dtype) {
         each_element(c, row);
     } else {
         const sn_walk w = walk_of(c);
-        sn_line_elements(&w, c, row, SNUG_F32);
+        sn_line_elements(&w, c, row, line);
     }
     return SNUG_OK;
 }
 
 static snug_status run(const sn_call *c, snug_error *err) {
-    const snug_dtype dtype = c->in[0].type.dtype;
-    const bool halves = sn_dtype_is_half(dtype);
-    const snug_dtype as = halves ? SNUG_F32 : dtype;
-    const sn_row fast = as == SNUG_F32 ? rows[c->op].fast_f32 : NULL;
-    const sn_row row = fast ? fast : rows[c->op].plain[as];
+    const snug_dtype dtype = c->in[0].type.dtype, line = sn_dtype_line(dtype);
+    const sn_row fast = line == SNUG_F32 ? rows[c->op].fast_f32 : NULL;
+    const sn_row row = fast ? fast : rows[c->op].plain[line];
     if (!row)
         return sn_no_kernel(dtype, err);
-    if (!halves) {
+    if (line == dtype) {
         merged_rows(c, row, fast != NULL);
     } else {
         sn_walk w = walk_of(c);
         sn_walk_merge(&w);
-        sn_line_walk(&w, c, row, SNUG_F32);
+        sn_line_walk(&w, c, row, line);
     }
     return SNUG_OK;
 }
@@ -329,13 +326,15 @@ static snug_status run_select(const sn_call *c, snug_error *err) {
 }
 
 #define FAMILY(name, ...)                                                                          \
-    SN_CPU_FAMILY(name, .reference = reference, .run = run, .takes_stored = SN_HALF_DTYPES)
+    SN_CPU_FAMILY(name, .reference = reference, .run = run, .takes_stored = SN_STORED_DTYPES)
 NUMBER_MAP(FAMILY)
-FLOAT_MAP(FAMILY)
 STEP_MAP(FAMILY)
-ANGLE_MAP(FAMILY)
 COMPARE_MAP(FAMILY)
 EQUAL_MAP(FAMILY)
+#define REAL_FAMILY(name, ...)                                                                     \
+    SN_CPU_FAMILY(name, .reference = reference, .run = run, .takes_stored = SN_HALF_DTYPES)
+FLOAT_MAP(REAL_FAMILY)
+ANGLE_MAP(REAL_FAMILY)
 #define BOOL_FAMILY(name, ...) SN_CPU_FAMILY(name, .reference = reference, .run = run)
 BOOL_MAP(BOOL_FAMILY)
 SN_CPU_FAMILY(select, .reference = reference_select, .run = run_select,

@@ -1,17 +1,16 @@
 /* cast.c: every dtype to every other. Integers wrap among themselves; a float becomes an integer by
  * cutting its fraction, NaN gives 0 and what is out of range the nearest end; anything but 0 is
  * true. */
+#include "kernels/cpu/half_floats.h"
 #include "kernels/cpu/loops.h"
-
-#include <string.h>
 
 /* clang-format off */
 /*      dtype      type     of which kind */
 #define TYPE_MAP(X, ...)                      \
     X(SNUG_F32, float, REAL, __VA_ARGS__)     \
     X(SNUG_F64, double, REAL, __VA_ARGS__)    \
-    X(SNUG_F16, half, REAL, __VA_ARGS__)      \
-    X(SNUG_BF16, bf16, BRAIN, __VA_ARGS__)    \
+    X(SNUG_F16, sn_f16, REAL, __VA_ARGS__)      \
+    X(SNUG_BF16, sn_bf16, BRAIN, __VA_ARGS__)    \
     X(SNUG_I8, int8_t, WHOLE, __VA_ARGS__)    \
     X(SNUG_U8, uint8_t, WHOLE, __VA_ARGS__)   \
     X(SNUG_I16, int16_t, WHOLE, __VA_ARGS__)  \
@@ -38,27 +37,6 @@
 #define LOW_int64_t   -9223372036854775808.0
 #define HIGH_int64_t  9223372036854774784.0
 
-typedef SN_HALF half;
-
-/* The upper half of a float, rounded to even. */
-typedef struct {
-    uint16_t bits;
-} bf16;
-
-static inline float wide(bf16 x) {
-    const uint32_t bits = (uint32_t)x.bits << 16;
-    float f;
-    memcpy(&f, &bits, sizeof f);
-    return f;
-}
-
-static inline bf16 brain(float f) {
-    uint32_t bits;
-    memcpy(&bits, &f, sizeof bits);
-    const uint32_t rounded = (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
-    return (bf16){(uint16_t)(f != f ? bits >> 16 | 64 : rounded)};
-}
-
 static inline double within(double v, double low, double high) {
     const double below = v > high ? high : v;
     const double inside = below < low ? low : below;
@@ -74,13 +52,13 @@ static inline double within(double v, double low, double high) {
 #define CAST_TRUTH_REAL(T, x)  (T)(x)
 #define CAST_TRUTH_WHOLE(T, x) (T)(x)
 #define CAST_TRUTH_TRUTH(T, x) (x)
-#define CAST_BRAIN_REAL(T, x)  (T) wide(x)
-#define CAST_BRAIN_WHOLE(T, x) CAST_REAL_WHOLE(T, wide(x))
-#define CAST_BRAIN_TRUTH(T, x) (wide(x) != 0)
+#define CAST_BRAIN_REAL(T, x)  (T) sn_bf16_wide(x)
+#define CAST_BRAIN_WHOLE(T, x) CAST_REAL_WHOLE(T, sn_bf16_wide(x))
+#define CAST_BRAIN_TRUTH(T, x) (sn_bf16_wide(x) != 0)
 #define CAST_BRAIN_BRAIN(T, x) (x)
-#define CAST_REAL_BRAIN(T, x)  brain((float)(x))
-#define CAST_WHOLE_BRAIN(T, x) brain((float)(x))
-#define CAST_TRUTH_BRAIN(T, x) brain((float)(x))
+#define CAST_REAL_BRAIN(T, x)  sn_bf16_of((float)(x))
+#define CAST_WHOLE_BRAIN(T, x) sn_bf16_of((float)(x))
+#define CAST_TRUTH_BRAIN(T, x) sn_bf16_of((float)(x))
 
 #define CAST_SPAN(name, From, To, convert)                                                         \
     static void name(const sn_call *c, int64_t first, int64_t n) {                                 \
@@ -95,8 +73,8 @@ static inline double within(double v, double low, double high) {
 #define TYPE_MAP_TO(X, ...)                   \
     X(SNUG_F32, float, REAL, __VA_ARGS__)     \
     X(SNUG_F64, double, REAL, __VA_ARGS__)    \
-    X(SNUG_F16, half, REAL, __VA_ARGS__)      \
-    X(SNUG_BF16, bf16, BRAIN, __VA_ARGS__)    \
+    X(SNUG_F16, sn_f16, REAL, __VA_ARGS__)      \
+    X(SNUG_BF16, sn_bf16, BRAIN, __VA_ARGS__)    \
     X(SNUG_I8, int8_t, WHOLE, __VA_ARGS__)    \
     X(SNUG_U8, uint8_t, WHOLE, __VA_ARGS__)   \
     X(SNUG_I16, int16_t, WHOLE, __VA_ARGS__)  \

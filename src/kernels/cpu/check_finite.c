@@ -2,10 +2,9 @@
  * by its position in the full value. Blocks are searched in parallel for whether they have one; the
  * first such block says where. */
 #include "base/real.h"
-#include "kernels/cpu/loops.h"
 #include "kernels/cpu/place.h"
+#include "kernels/cpu/real_elements.h"
 
-#include <math.h>
 #include <stdatomic.h>
 #include <string.h>
 
@@ -21,9 +20,27 @@
 ALL_FINITE(finite_f32, float)
 ALL_FINITE(finite_f64, double)
 
+/* NaN and infinities have all bits of the exponent. */
+#define ALL_FINITE_HALVES(name, exponent)                                                          \
+    static bool name(const void *data, int64_t n) {                                                \
+        const uint16_t *x = data;                                                                  \
+        int others = 0;                                                                            \
+        for (int64_t i = 0; i < n; i++)                                                            \
+            others |= (x[i] & (exponent)) == (exponent);                                           \
+        return others == 0;                                                                        \
+    }
+ALL_FINITE_HALVES(finite_f16, 0x7c00)
+ALL_FINITE_HALVES(finite_bf16, 0x7f80)
+
+static bool (*const all_finite[SNUG_N_DTYPES])(const void *, int64_t) = {
+    [SNUG_F32] = finite_f32,
+    [SNUG_F64] = finite_f64,
+    [SNUG_F16] = finite_f16,
+    [SNUG_BF16] = finite_bf16,
+};
+
 static double value_at(const snug_view *v, int64_t i) {
-    return v->type.dtype == SNUG_F64 ? ((const double *)v->data)[i]
-                                     : (double)((const float *)v->data)[i];
+    return sn_real_at(sn_reals_of(v), i);
 }
 
 static snug_status refuse(const sn_call *c, int64_t first, snug_error *err) {
@@ -58,7 +75,7 @@ static void check_blocks(const void *ctx, int64_t begin, int64_t end) {
     for (int64_t first = begin * SN_SPAN; first < sn_min_i64(end * SN_SPAN, l->n);
          first += SN_SPAN) {
         const int64_t length = sn_min_i64(SN_SPAN, l->n - first);
-        if (!(dtype == SNUG_F32 ? finite_f32 : finite_f64)(in + first * size, length))
+        if (!all_finite[dtype](in + first * size, length))
             lower(l->bad, first);
         if (in != out)
             memcpy(out + first * size, in + first * size, (size_t)(length * size));
@@ -70,10 +87,11 @@ static snug_status run_check_finite(const sn_call *c, snug_error *err) {
     const int64_t n = sn_type_count(&c->in[0].type);
     _Atomic int64_t bad = n;
     const check_loop loop = {c, n, &bad};
-    if (dtype != SNUG_F32 && dtype != SNUG_F64)
+    if (!all_finite[dtype])
         return sn_no_kernel(dtype, err);
     sn_parallel(c, n, sn_ceil_div(n, SN_SPAN), check_blocks, &loop);
     return bad < n ? refuse(c, bad, err) : SNUG_OK;
 }
 
-SN_CPU_FAMILY(check_finite, .reference = run_check_finite, .run = run_check_finite)
+SN_CPU_FAMILY(check_finite, .reference = run_check_finite, .run = run_check_finite,
+              .takes_stored = SN_HALF_DTYPES)

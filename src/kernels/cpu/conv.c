@@ -4,6 +4,7 @@
 #include "kernels/cpu/conv.h"
 
 #include "kernels/cpu/conv_fast.h"
+#include "kernels/cpu/conv_halves.h"
 #include "kernels/cpu/conv_pool_few.h"
 #include "kernels/cpu/conv_reference.h"
 #include "kernels/cpu/gemm.h"
@@ -33,7 +34,8 @@ static sn_conv dw_of(const sn_call *c) {
 static snug_status reference_conv2d(const sn_call *c, snug_error *err) {
     (void)err;
     const sn_conv v = forward_of(c);
-    const sn_reals x = sn_reals_of(&c->in[SN_CONV_X]), w = sn_reals_of(&c->in[SN_CONV_W]);
+    const sn_reals x = sn_reals_factor(&c->in[SN_CONV_X], &c->in[SN_CONV_W]);
+    const sn_reals w = sn_reals_factor(&c->in[SN_CONV_W], &c->in[SN_CONV_X]);
     const sn_reals y = sn_reals_of(&c->out[0]);
     const int64_t count = v.N * v.oh * v.ow * v.O;
     for (int64_t i = 0; i < count; i++) {
@@ -69,7 +71,8 @@ static double dx_at(const sn_conv *v, sn_reals dy, sn_reals w, const int64_t at[
 static snug_status reference_conv2d_dx(const sn_call *c, snug_error *err) {
     (void)err;
     const sn_conv v = dx_of(c);
-    const sn_reals dy = sn_reals_of(&c->in[SN_CONV_DX_DY]), w = sn_reals_of(&c->in[SN_CONV_DX_W]);
+    const sn_reals dy = sn_reals_factor(&c->in[SN_CONV_DX_DY], &c->in[SN_CONV_DX_W]);
+    const sn_reals w = sn_reals_factor(&c->in[SN_CONV_DX_W], &c->in[SN_CONV_DX_DY]);
     const sn_reals dx = sn_reals_of(&c->out[0]);
     const int64_t count = v.N * v.H * v.W * v.C;
     for (int64_t i = 0; i < count; i++) {
@@ -99,7 +102,8 @@ static double dw_at(const sn_conv *v, sn_reals x, sn_reals dy, const int64_t at[
 static snug_status reference_conv2d_dw(const sn_call *c, snug_error *err) {
     (void)err;
     const sn_conv v = dw_of(c);
-    const sn_reals x = sn_reals_of(&c->in[SN_CONV_DW_X]), dy = sn_reals_of(&c->in[SN_CONV_DW_DY]);
+    const sn_reals x = sn_reals_factor(&c->in[SN_CONV_DW_X], &c->in[SN_CONV_DW_DY]);
+    const sn_reals dy = sn_reals_factor(&c->in[SN_CONV_DW_DY], &c->in[SN_CONV_DW_X]);
     const sn_reals dw = sn_reals_of(&c->out[0]);
     const int64_t depth = v.C / v.groups, count = v.kh * v.kw * depth * v.O;
     for (int64_t i = 0; i < count; i++) {
@@ -116,7 +120,7 @@ static snug_status reference_conv2d_dw(const sn_call *c, snug_error *err) {
     return SNUG_OK;
 }
 
-/* --- the fast kernels, f32 ------------------------------------------------------------------- */
+/* --- the fast kernels: f32 and halves --------------------------------------------------------- */
 static bool goes_by_tiles(const sn_conv *v, sn_onednn_kind kind) {
     return kind == SN_ONEDNN_DX ? sn_winograd_takes(v, v->O, v->H, v->W)
                                 : sn_winograd_takes(v, v->C, v->oh, v->ow);
@@ -130,6 +134,10 @@ sn_conv_kernel SN_CPU(conv_kernel)(const sn_conv_operands *o, sn_onednn_kind kin
         {NULL, SN_CPU(depthwise_run)},
         {NULL, SN_CPU(depthwise_dx_run)},
         {SN_CPU(depthwise_dw_workspace), SN_CPU(depthwise_dw_run)}};
+    static const sn_conv_kernel depthwise_halves[] = {
+        {SN_CPU(depthwise_halves_workspace), SN_CPU(depthwise_halves_run)},
+        {SN_CPU(depthwise_halves_dx_workspace), SN_CPU(depthwise_halves_dx_run)},
+        {SN_CPU(depthwise_halves_dw_workspace), SN_CPU(depthwise_halves_dw_run)}};
     static const sn_conv_kernel winograd[] = {
         {SN_CPU(winograd_workspace), SN_CPU(winograd_run)},
         {SN_CPU(winograd_dx_workspace), SN_CPU(winograd_dx_run)},
@@ -141,13 +149,39 @@ sn_conv_kernel SN_CPU(conv_kernel)(const sn_conv_operands *o, sn_onednn_kind kin
     if (SN_CPU(few_takes)(o))
         return few[kind];
     if (sn_conv_is_depthwise(v) && !o->pool)
-        return depthwise[kind];
+        return (o->halves ? depthwise_halves : depthwise)[kind];
     if (o->pool && kind == SN_ONEDNN_FORWARD && !sn_winograd_pools(&o->pool->p))
         return direct[kind];
     return goes_by_tiles(v, kind) ? winograd[kind] : direct[kind];
 }
 
+static void run_conv2d_halves(const sn_call *c) {
+    const sn_conv v = forward_of(c);
+    const sn_conv_halves h = sn_conv_halves_forward(c, &v);
+    const sn_conv_operands o = {.v = v, .halves = &h};
+    SN_CPU(conv_kernel)(&o, SN_ONEDNN_FORWARD).run(&o, c);
+}
+
+static void run_conv2d_dx_halves(const sn_call *c) {
+    const sn_conv v = dx_of(c);
+    const sn_conv_halves h = sn_conv_halves_dx(c);
+    const sn_conv_operands o = {.v = v, .halves = &h};
+    SN_CPU(conv_kernel)(&o, SN_ONEDNN_DX).run(&o, c);
+}
+
+static void run_conv2d_dw_halves(const sn_call *c) {
+    const sn_conv v = dw_of(c);
+    const sn_conv_halves h = sn_conv_halves_dw(c);
+    const sn_conv_operands o = {
+        .v = v, .dw = sn_f32_of(&h.dw), .accumulate = c->accumulate, .halves = &h};
+    SN_CPU(conv_kernel)(&o, SN_ONEDNN_DW).run(&o, c);
+}
+
 static snug_status run_conv2d(const sn_call *c, snug_error *err) {
+    if (sn_call_has_halves(c)) {
+        run_conv2d_halves(c);
+        return SNUG_OK;
+    }
     if (!sn_call_is_f32(c))
         return reference_conv2d(c, err);
     sn_conv_operands o = {
@@ -168,6 +202,10 @@ static snug_status run_conv2d(const sn_call *c, snug_error *err) {
 }
 
 static snug_status run_conv2d_dx(const sn_call *c, snug_error *err) {
+    if (sn_call_has_halves(c)) {
+        run_conv2d_dx_halves(c);
+        return SNUG_OK;
+    }
     if (!sn_call_is_f32(c))
         return reference_conv2d_dx(c, err);
     const sn_conv_operands o = {
@@ -183,6 +221,10 @@ static snug_status run_conv2d_dx(const sn_call *c, snug_error *err) {
 }
 
 static snug_status run_conv2d_dw(const sn_call *c, snug_error *err) {
+    if (sn_call_has_halves(c)) {
+        run_conv2d_dw_halves(c);
+        return SNUG_OK;
+    }
     if (!sn_call_is_f32(c))
         return reference_conv2d_dw(c, err);
     const sn_conv_operands o = {
@@ -247,6 +289,14 @@ static double direct_efficiency(const sn_conv *v, sn_onednn_kind kind) {
            (pixels + packing[kind]);
 }
 
+/* What words of two terms gain. */
+#define PAIRS_GAIN 1.5
+
+static bool goes_by_pairs(const sn_conv_operands *o, sn_onednn_kind kind) {
+    const bool direct = !goes_by_tiles(&o->v, kind) && !sn_conv_is_depthwise(&o->v);
+    return direct && !o->pool && SN_CPU(conv_has_pairs)(o, kind);
+}
+
 /* Pooling in the epilogue of a direct product, which has few channels, takes its share. */
 double SN_CPU(conv_efficiency)(const sn_conv_operands *o, sn_onednn_kind kind) {
     const sn_conv *v = &o->v;
@@ -258,29 +308,36 @@ double SN_CPU(conv_efficiency)(const sn_conv_operands *o, sn_onednn_kind kind) {
         return kind == SN_ONEDNN_DW ? 0.17 : 0.42; /* no weight is used twice */
     if (goes_by_tiles(v, kind))
         return winograd_efficiency(v, kind);
-    return direct_efficiency(v, kind) * (o->pool ? 0.62 : 1);
+    return direct_efficiency(v, kind) * (o->pool ? 0.62 : 1) *
+           (goes_by_pairs(o, kind) ? PAIRS_GAIN : 1);
 }
 
 /* f64 has the reference only. Groups are oneDNN's where it has a kernel for them. */
 static snug_status describe(const sn_opdesc *d, sn_onednn_kind kind, int n_threads, sn_variant *out,
                             snug_error *err) {
     const sn_conv v = conv_of(d, kind);
-    if (d->in[0].dtype != SNUG_F32) {
+    const bool has_halves = sn_desc_has_halves(d);
+    const sn_conv_halves h = sn_conv_halves_described(d);
+    if (d->in[0].dtype != SNUG_F32 && !has_halves) {
         snprintf(out->impl, sizeof out->impl, "reference");
         return SNUG_OK;
     }
     SNUG_TRY(SN_CPU(conv_check)(&v, err));
-    const sn_conv_operands o = {.v = v};
+    const sn_conv_operands o = {.v = v, .halves = has_halves ? &h : NULL};
     const sn_conv_kernel own = SN_CPU(conv_kernel)(&o, kind);
     out->workspace_bytes = own.workspace ? own.workspace(&o, n_threads) : 0;
+    out->speed = SN_SPEED_PRODUCT;
     out->efficiency = SN_CPU(conv_efficiency)(&o, kind);
-    return sn_onednn_wanted(&v) ? sn_onednn_describe(kind, &v, n_threads, out, err) : SNUG_OK;
+    if (goes_by_pairs(&o, kind))
+        snprintf(out->impl, sizeof out->impl, "own:avx512bf16");
+    return sn_onednn_wanted(&v) && !has_halves ? sn_onednn_describe(kind, &v, n_threads, out, err)
+                                               : SNUG_OK;
 }
 
 static snug_status prepare(snug_engine *e, const sn_opdesc *d, sn_onednn_kind kind, int n_threads,
                            void **prepared, snug_error *err) {
     const sn_conv v = conv_of(d, kind);
-    if (d->in[0].dtype == SNUG_F32 && sn_onednn_wanted(&v))
+    if (d->in[0].dtype == SNUG_F32 && !sn_desc_has_halves(d) && sn_onednn_wanted(&v))
         return sn_onednn_prepare(e, kind, &v, n_threads, prepared, err);
     *prepared = NULL;
     return SNUG_OK;

@@ -14,7 +14,8 @@ typedef struct {
     int64_t act; /* conv2d only */
 } sn_conv;
 
-struct sn_pooling; /* conv_pool.h */
+struct sn_pooling;     /* conv_pool.h */
+struct sn_conv_halves; /* conv_halves.h */
 
 /* A call's memory. */
 typedef struct {
@@ -24,6 +25,8 @@ typedef struct {
     float *y, *dx, *dw, *db;        /* those it writes; db may be NULL */
     bool accumulate;                /* dw, db */
     const struct sn_pooling *pool;  /* y or dy is pooled, and this says how; or NULL */
+    /* NULL: all are f32, and lie as above; else some are halves, and this says where they lie. */
+    const struct sn_conv_halves *halves;
 } sn_conv_operands;
 
 /* Operand positions. */

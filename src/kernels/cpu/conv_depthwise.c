@@ -1,4 +1,4 @@
-/* conv_depthwise.c: f32 convolutions where each channel has a kernel of its own (groups = channels
+/* conv_depthwise.c: convolutions where each channel has a kernel of its own (groups = channels
  * of x = channels of y): y, dx, and the gradient of the weights and the bias. Vectors run along the
  * channels, which lie next to each other; there is nothing to pack.
  *
@@ -11,11 +11,15 @@
  *
  * The weights' gradient sums up each row of dy in registers, adds the rows of a block in order, and
  * the blocks in order; blocks come from the shape alone. Workspace: the sums of each block, [taps +
- * 1 with a bias][C]. */
+ * 1 with a bias][C].
+ *
+ * Halves: the rows that a strip of targets reads become f32 in the thread's scratch, with the
+ * weights, and a row of targets lies there until it is rounded; likewise the rows of x and dy. */
 #include "kernels/cpu/act.h"
 #include "kernels/cpu/conv_fast.h"
 #include "kernels/cpu/simd.h"
 #include "kernels/cpu/window.h"
+#include "kernels/cpu/winograd_block.h"
 
 /* Pixels at once: maps of common networks are 7, 14, 28, ... wide. */
 enum { GROUP = 7, MAX_TAPS = 7 };
@@ -194,45 +198,57 @@ static row_kernel kernel_of(const pass *s) {
     return kernel ? kernel : row_of_any;
 }
 
+/* Row i of targets; source: the row under tap 0. */
+static void run_row_at(const pass *s, int64_t i, const float *source, float *target) {
+    const row r = {.s = s, .source = source, .target = target, .down = taps_inside(&s->w[0], i)};
+    kernel_of(s)(&r);
+}
+
 /* Row i of image n's targets. */
 static void run_row(const pass *s, int64_t n, int64_t i) {
     const sn_window *w = s->w;
     const int64_t line = n * w[0].size + i * w[0].step + w[0].e0;
     const int64_t down = n * s->target_size[0] + w[0].t0 + i * w[0].dt;
-    const row r = {.s = s,
-                   .source = s->source + line * w[1].size * s->C,
-                   .target = s->target + down * s->target_size[1] * s->C,
-                   .down = taps_inside(&w[0], i)};
-    kernel_of(s)(&r);
+    run_row_at(s, i, s->source + line * w[1].size * s->C,
+               s->target + down * s->target_size[1] * s->C);
+}
+
+static pass y_pass(const sn_conv_operands *o) {
+    const sn_conv *v = &o->v;
+    return (pass){.w = {sn_window_forward(v, 0), sn_window_forward(v, 1)},
+                  .C = v->C,
+                  .kw = v->kw,
+                  .target_size = {v->oh, v->ow},
+                  .source = o->x,
+                  .weights = o->w,
+                  .bias = o->bias,
+                  .scale = o->scale,
+                  .target = o->y,
+                  .act = v->act};
 }
 
 static void y_row(const sn_conv_operands *o, int64_t n, int64_t i) {
-    const sn_conv *v = &o->v;
-    const pass s = {.w = {sn_window_forward(v, 0), sn_window_forward(v, 1)},
-                    .C = v->C,
-                    .kw = v->kw,
-                    .target_size = {v->oh, v->ow},
-                    .source = o->x,
-                    .weights = o->w,
-                    .bias = o->bias,
-                    .scale = o->scale,
-                    .target = o->y,
-                    .act = v->act};
+    const pass s = y_pass(o);
     run_row(&s, n, i);
+}
+
+/* Columns j, j + stride, ... of row i of dx. */
+static pass dx_pass(const sn_conv_operands *o, int64_t i, int64_t j) {
+    const sn_conv *v = &o->v;
+    return (pass){.w = {sn_window_backward(v, 0, i % v->stride[0]), sn_window_backward(v, 1, j)},
+                  .C = v->C,
+                  .kw = v->kw,
+                  .target_size = {v->H, v->W},
+                  .source = o->dy,
+                  .weights = o->w,
+                  .target = o->dx};
 }
 
 /* A row of dx has one window for each remainder of its columns by the stride. */
 static void dx_row(const sn_conv_operands *o, int64_t n, int64_t i) {
     const sn_conv *v = &o->v;
     for (int64_t j = 0; j < sn_min_i64(v->stride[1], v->W); j++) {
-        const pass s = {
-            .w = {sn_window_backward(v, 0, i % v->stride[0]), sn_window_backward(v, 1, j)},
-            .C = v->C,
-            .kw = v->kw,
-            .target_size = {v->H, v->W},
-            .source = o->dy,
-            .weights = o->w,
-            .target = o->dx};
+        const pass s = dx_pass(o, i, j);
         run_row(&s, n, i / v->stride[0]);
     }
 }
@@ -261,6 +277,152 @@ void SN_CPU(depthwise_run)(const sn_conv_operands *o, const sn_call *c) {
 void SN_CPU(depthwise_dx_run)(const sn_conv_operands *o, const sn_call *c) {
     const int64_t rows = o->v.N * o->v.H;
     sn_parallel(c, rows * o->v.W * o->v.C, rows, dx_rows, o);
+}
+
+/* --- y and dx of halves ----------------------------------------------------------------------- */
+/* Strips of the target's rows. Scratch of a taker: weights | scale and bias | rows of the source |
+ * a row of the target. */
+typedef struct {
+    const sn_conv_operands *o;
+    bool back;          /* dx */
+    int64_t rows, high; /* of the target, of a strip */
+    int64_t n_strips;   /* of an image */
+    int64_t target_width, source_size[2];
+    const sn_stored *from, *to;
+} strips;
+
+static int64_t taps_reach(const sn_conv *v) {
+    return (v->kh - 1) * v->dilation[0];
+}
+
+/* Rows of the source that n rows of the target read, at most. */
+static int64_t rows_read(const strips *s, int64_t n) {
+    const sn_conv *v = &s->o->v;
+    const int64_t reach = s->back ? (n - 1 + taps_reach(v)) / v->stride[0] + 1
+                                  : (n - 1) * v->stride[0] + taps_reach(v) + 1;
+    return sn_min_i64(reach, s->source_size[0]);
+}
+
+/* Those that rows [i, end) read. */
+static span rows_under(const strips *s, int64_t i, int64_t end) {
+    const sn_conv *v = &s->o->v;
+    const int64_t step = v->stride[0], pad = v->pad[0], first = i + pad - taps_reach(v);
+    span r = {i * step - pad, (end - 1) * step - pad + taps_reach(v) + 1};
+    if (s->back)
+        r = (span){first > 0 ? sn_ceil_div(first, step) : 0, (end - 1 + pad) / step + 1};
+    r.from = r.from < 0 ? 0 : r.from;
+    r.to = sn_min_i64(r.to, s->source_size[0]);
+    return r.from < r.to ? r : (span){0, 0};
+}
+
+static strips strips_of(const sn_conv_operands *o, bool back) {
+    enum { MOST = 8, FLOATS = 1 << 16 };
+    const sn_conv *v = &o->v;
+    strips s = {
+        .o = o,
+        .back = back,
+        .rows = back ? v->H : v->oh,
+        .target_width = back ? v->W : v->ow,
+        .source_size = {back ? v->oh : v->H, back ? v->ow : v->W},
+        .from = back ? &o->halves->dy : &o->halves->x,
+        .to = back ? &o->halves->dx : &o->halves->y,
+    };
+    s.high = sn_min_i64(MOST, s.rows);
+    while (s.high > 1 && rows_read(&s, s.high) * s.source_size[1] * v->C > FLOATS)
+        s.high--;
+    s.n_strips = s.high > 0 ? sn_ceil_div(s.rows, s.high) : 0;
+    return s;
+}
+
+/* Where the parts of a taker's scratch begin. */
+typedef struct {
+    int64_t lines, source, target, end;
+} places;
+
+static places places_of(const strips *s) {
+    const sn_conv *v = &s->o->v;
+    const int64_t lines = sn_lines(v->kh * v->kw * v->C);
+    const int64_t source = lines + sn_lines((v->line ? 2 : v->bias) * v->C);
+    const int64_t floats = s->high > 0 ? rows_read(s, s->high) * s->source_size[1] * v->C : 0;
+    const int64_t target = source + sn_lines(floats);
+    return (places){lines, source, target, target + s->target_width * v->C};
+}
+
+/* Row i, of an image whose source rows from `first` on are in the scratch. */
+static void make_row(const strips *s, int64_t i, int64_t first, float *scratch) {
+    const sn_conv_operands *o = s->o;
+    const places at = places_of(s);
+    const int64_t step = s->back ? o->v.stride[0] : 1, width = s->source_size[1] * o->v.C;
+    for (int64_t j = 0; j < (s->back ? sn_min_i64(o->v.stride[1], o->v.W) : 1); j++) {
+        pass p = s->back ? dx_pass(o, i, j) : y_pass(o);
+        p.weights = scratch;
+        p.scale = o->v.line ? scratch + at.lines : NULL;
+        p.bias = !s->back && o->v.bias ? scratch + at.lines + (o->v.line ? o->v.C : 0) : NULL;
+        const int64_t line = i / step * p.w[0].step + p.w[0].e0 - first;
+        run_row_at(&p, i / step, scratch + at.source + line * width, scratch + at.target);
+    }
+}
+
+static void make_strip(const void *ctx, int64_t i, int64_t before, float *scratch) {
+    const strips *s = ctx;
+    const sn_conv *v = &s->o->v;
+    const sn_conv_halves *h = s->o->halves;
+    const places at = places_of(s);
+    const int64_t n = i / s->n_strips, first = i % s->n_strips * s->high;
+    const int64_t end = sn_min_i64(first + s->high, s->rows), floats = s->target_width * v->C;
+    const int64_t width = s->source_size[1] * v->C;
+    const span source = rows_under(s, first, end);
+    if (before < 0)
+        sn_stored_read(&h->w, 0, v->kh * v->kw * v->C, scratch);
+    if (before < 0 && v->line)
+        sn_stored_read(&h->scale, 0, v->C, scratch + at.lines);
+    if (before < 0 && v->bias && !s->back)
+        sn_stored_read(&h->bias, 0, v->C, scratch + at.lines + (v->line ? v->C : 0));
+    sn_stored_read(s->from, (n * s->source_size[0] + source.from) * width,
+                   (source.to - source.from) * width, scratch + at.source);
+    for (int64_t r = first; r < end; r++) {
+        make_row(s, r, source.from, scratch);
+        if (!s->back && v->act != SN_ACT_relu && v->act != SN_ACT_relu6)
+            sn_act_f32(v->act, scratch + at.target, floats);
+        sn_stored_write(s->to, (n * s->rows + r) * floats, floats, scratch + at.target, false);
+    }
+}
+
+static sn_tasks strip_tasks(const strips *s, int n_threads) {
+    const int64_t n = s->target_width * s->o->v.C > 0 ? s->o->v.N * s->n_strips : 0;
+    const bool few = s->o->v.N * s->rows * s->target_width * s->o->v.C < SN_SMALL;
+    return (sn_tasks){s, make_strip, n, sn_min_i64(few || n_threads < 1 ? 1 : n_threads, n),
+                      places_of(s).end};
+}
+
+static size_t strips_workspace(const strips *s, int n_threads) {
+    const sn_tasks t = strip_tasks(s, n_threads);
+    return (size_t)sn_tasks_floats(&t) * sizeof(float);
+}
+
+static void run_strips(const strips *s, const sn_call *c) {
+    const sn_tasks t = strip_tasks(s, c->n_threads);
+    SN_CPU(winograd_take)(&t, c, c->workspace);
+}
+
+size_t SN_CPU(depthwise_halves_workspace)(const sn_conv_operands *o, int n_threads) {
+    const strips s = strips_of(o, false);
+    return strips_workspace(&s, n_threads);
+}
+
+size_t SN_CPU(depthwise_halves_dx_workspace)(const sn_conv_operands *o, int n_threads) {
+    const strips s = strips_of(o, true);
+    return strips_workspace(&s, n_threads);
+}
+
+void SN_CPU(depthwise_halves_run)(const sn_conv_operands *o, const sn_call *c) {
+    const strips s = strips_of(o, false);
+    run_strips(&s, c);
+}
+
+void SN_CPU(depthwise_halves_dx_run)(const sn_conv_operands *o, const sn_call *c) {
+    const strips s = strips_of(o, true);
+    run_strips(&s, c);
 }
 
 /* --- gradient of weights and bias ------------------------------------------------------------- */
@@ -373,18 +535,43 @@ static pair_kernel pair_kernel_of(const row_pair *r) {
     return kernel ? kernel : pair_of_any;
 }
 
-/* Row i of image n: every tap of every channel. Vectors do not overlap here: sums are added to. */
-static void add_image_row(const weights_pass *s, int64_t n, int64_t i, float *sums) {
+/* A row of dy and the rows of x under taps [from, to) of the kernel, the first of which is `x`. */
+typedef struct {
+    const float *x, *dy;
+    int64_t step; /* floats between those rows of x */
+    span down;
+} row_set;
+
+static int64_t line_under(const weights_pass *s, int64_t n, int64_t i, int64_t p) {
+    return n * s->o->v.H + i * s->w[0].step + s->w[0].e0 + p * s->w[0].de;
+}
+
+/* Row i of image n, where it lies, or of halves in the scratch. */
+static row_set rows_of(const weights_pass *s, int64_t n, int64_t i, float *scratch) {
     const sn_conv *v = &s->o->v;
+    const int64_t width = v->W * v->C, dy = (n * v->oh + i) * v->ow * v->C;
     const span down = taps_inside(&s->w[0], i);
-    const float *dy = s->o->dy + (n * v->oh + i) * v->ow * v->C;
-    for (int64_t p = down.from; p < down.to; p++) {
-        const int64_t line = n * v->H + i * s->w[0].step + s->w[0].e0 + p * s->w[0].de;
+    if (!s->o->halves)
+        return (row_set){s->o->x + line_under(s, n, i, down.from) * width, s->o->dy + dy,
+                         s->w[0].de * width, down};
+    float *rows = scratch + sn_lines(v->ow * v->C);
+    sn_stored_read(&s->o->halves->dy, dy, v->ow * v->C, scratch);
+    for (int64_t p = down.from; p < down.to; p++)
+        sn_stored_read(&s->o->halves->x, line_under(s, n, i, p) * width, width,
+                       rows + (p - down.from) * width);
+    return (row_set){rows, scratch, width, down};
+}
+
+/* Every tap of every channel. Vectors do not overlap here: sums are added to. */
+static void add_rows(const weights_pass *s, const row_set *rows, float *sums) {
+    const sn_conv *v = &s->o->v;
+    const float *dy = rows->dy;
+    for (int64_t p = rows->down.from; p < rows->down.to; p++) {
         for (int64_t c = 0; c < v->C; c += SN_VL) {
             const row_pair r = {.w = &s->w[1],
                                 .C = v->C,
                                 .lanes = sn_min_i64(SN_VL, v->C - c),
-                                .x = s->o->x + line * v->W * v->C + c,
+                                .x = rows->x + (p - rows->down.from) * rows->step + c,
                                 .dy = dy + c,
                                 .sums = sums + p * v->kw * v->C + c};
             pair_kernel_of (&r)(&r);
@@ -396,15 +583,41 @@ static void add_image_row(const weights_pass *s, int64_t n, int64_t i, float *su
             db[c] += dy[j * v->C + c];
 }
 
-static void add_blocks(const void *ctx, int64_t first, int64_t end) {
+/* scratch: of halves. */
+static void add_block(const void *ctx, int64_t block, int64_t before, float *scratch) {
     const weights_pass *s = ctx;
     const sn_conv *v = &s->o->v;
-    for (int64_t block = first; block < end; block++) {
-        float *sums = s->sums + block * sum_floats(v);
-        memset(sums, 0, (size_t)sum_floats(v) * sizeof(float));
-        const int64_t last = sn_min_i64(v->N * v->oh, (block + 1) * s->block_rows);
-        for (int64_t i = block * s->block_rows; i < last; i++)
-            add_image_row(s, i / v->oh, i % v->oh, sums);
+    (void)before;
+    float *sums = s->sums + block * sum_floats(v);
+    memset(sums, 0, (size_t)sum_floats(v) * sizeof(float));
+    const int64_t last = sn_min_i64(v->N * v->oh, (block + 1) * s->block_rows);
+    for (int64_t i = block * s->block_rows; i < last; i++) {
+        const row_set rows = rows_of(s, i / v->oh, i % v->oh, scratch);
+        add_rows(s, &rows, sums);
+    }
+}
+
+static void add_blocks(const void *ctx, int64_t first, int64_t end) {
+    for (int64_t block = first; block < end; block++)
+        add_block(ctx, block, -1, NULL);
+}
+
+/* Of halves: takers with a row of dy and the rows of x that meet it. */
+static sn_tasks block_tasks(const weights_pass *s, int n_threads) {
+    const sn_conv *v = &s->o->v;
+    const bool few = v->N * v->oh * v->ow * v->C < SN_SMALL;
+    return (sn_tasks){s, add_block, s->n_blocks,
+                      sn_min_i64(few || n_threads < 1 ? 1 : n_threads, s->n_blocks),
+                      sn_lines(v->ow * v->C) + v->kh * v->W * v->C};
+}
+
+/* The same of halves, or of f32 beside them. */
+static void store_sums(const weights_pass *s, int64_t from, int64_t n, const sn_stored *to) {
+    for (int64_t i = 0; i < n; i++) {
+        float sum = 0;
+        for (int64_t block = 0; block < s->n_blocks; block++)
+            sum += s->sums[block * sum_floats(&s->o->v) + from + i];
+        sn_stored_write(to, i, 1, &sum, s->o->accumulate);
     }
 }
 
@@ -421,6 +634,26 @@ static void finish_sums(const weights_pass *s, int64_t from, int64_t n, float *t
 size_t SN_CPU(depthwise_dw_workspace)(const sn_conv_operands *o, int n_threads) {
     (void)n_threads; /* the blocks follow from the shape */
     return (size_t)(weights_pass_of(o).n_blocks * sum_floats(&o->v)) * sizeof(float);
+}
+
+/* The takers' scratch, then the sums. */
+size_t SN_CPU(depthwise_halves_dw_workspace)(const sn_conv_operands *o, int n_threads) {
+    const weights_pass s = weights_pass_of(o);
+    const sn_tasks t = block_tasks(&s, n_threads);
+    const int64_t sums = s.n_blocks * sum_floats(&o->v);
+    return sums > 0 ? (size_t)(sn_lines(sn_tasks_floats(&t)) + sums) * sizeof(float) : 0;
+}
+
+void SN_CPU(depthwise_halves_dw_run)(const sn_conv_operands *o, const sn_call *c) {
+    const int64_t taps = o->v.kh * o->v.kw * o->v.C;
+    weights_pass s = weights_pass_of(o);
+    const sn_tasks t = block_tasks(&s, c->n_threads);
+    s.sums = (float *)c->workspace + sn_lines(sn_tasks_floats(&t));
+    if (taps > 0)
+        SN_CPU(winograd_take)(&t, c, c->workspace);
+    store_sums(&s, 0, taps, &o->halves->dw);
+    if (o->v.bias)
+        store_sums(&s, taps, o->v.C, &o->halves->db);
 }
 
 void SN_CPU(depthwise_dw_run)(const sn_conv_operands *o, const sn_call *c) {

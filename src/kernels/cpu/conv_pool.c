@@ -8,6 +8,7 @@
 #include "kernels/cpu/conv_pool.h"
 
 #include "kernels/cpu/conv_fast.h"
+#include "kernels/cpu/conv_halves.h"
 #include "kernels/cpu/conv_reference.h"
 
 #include <stdio.h>
@@ -59,8 +60,8 @@ enum { CODE = 2 }; /* input of both gradients */
 
 /* Element of the convolution with its bias. */
 static double result_at(const sn_call *c, const sn_conv *v, const int64_t at[4]) {
-    const double sum =
-        sn_conv_y_at(v, sn_reals_of(&c->in[SN_CONV_X]), sn_reals_of(&c->in[SN_CONV_W]), at);
+    const double sum = sn_conv_y_at(v, sn_reals_factor(&c->in[SN_CONV_X], &c->in[SN_CONV_W]),
+                                    sn_reals_factor(&c->in[SN_CONV_W], &c->in[SN_CONV_X]), at);
     if (!v->bias)
         return sum;
     const sn_reals bias = sn_reals_of(&c->in[SN_CONV_BIAS]);
@@ -135,7 +136,8 @@ static double spread_at(const sn_call *c, const sn_pool *p, sn_reals dy, const i
 /* One element of dx. */
 static double dx_at(const sn_call *c, const conv_pool *g, const int64_t at[4]) {
     const sn_conv *v = &g->v;
-    const sn_reals dy = sn_reals_of(&c->in[SN_CONV_DX_DY]), w = sn_reals_of(&c->in[SN_CONV_DX_W]);
+    const sn_reals dy = sn_reals_factor(&c->in[SN_CONV_DX_DY], &c->in[SN_CONV_DX_W]);
+    const sn_reals w = sn_reals_factor(&c->in[SN_CONV_DX_W], &c->in[SN_CONV_DX_DY]);
     const int64_t depth = v->C / v->groups, width = v->O / v->groups, first = at[3] / depth * width;
     double sum = 0;
     for (int64_t pq = 0; pq < v->kh * v->kw; pq++) {
@@ -164,7 +166,8 @@ static snug_status reference_conv2d_pool_dx(const sn_call *c, snug_error *err) {
 /* One element of dw: (p, q, k, o); with p < 0 one of db. */
 static double dw_at(const sn_call *c, const conv_pool *g, const int64_t at[4]) {
     const sn_conv *v = &g->v;
-    const sn_reals x = sn_reals_of(&c->in[SN_CONV_DW_X]), dy = sn_reals_of(&c->in[SN_CONV_DW_DY]);
+    const sn_reals x = sn_reals_factor(&c->in[SN_CONV_DW_X], &c->in[SN_CONV_DW_DY]);
+    const sn_reals dy = sn_reals_factor(&c->in[SN_CONV_DW_DY], &c->in[SN_CONV_DW_X]);
     const int64_t channel = at[3] / (v->O / v->groups) * (v->C / v->groups) + at[2];
     double sum = 0;
     for (int64_t i = at[3]; i < v->N * g->q.p.oh * g->q.p.ow * v->O; i += v->O) {
@@ -198,23 +201,44 @@ static snug_status reference_conv2d_pool_dw(const sn_call *c, snug_error *err) {
     return SNUG_OK;
 }
 
-/* --- the fast kernels, f32 ------------------------------------------------------------------- */
+/* --- the fast kernels: f32 and halves --------------------------------------------------------- */
 /* A byte of a plane is one group's. */
-static bool is_fast(snug_dtype dtype, const conv_pool *g) {
+static bool is_fast(bool halves, snug_dtype dtype, const conv_pool *g) {
     const sn_pool *p = &g->q.p;
     int64_t area[2];
     if (g->v.groups > 1 && g->v.O / g->v.groups % 8 != 0)
         return false;
     for (int i = 0; i < 2; i++)
         area[i] = p->kernel[i] > p->stride[i] ? p->kernel[i] : p->stride[i];
-    return dtype == SNUG_F32 && area[0] <= SN_POOL_AREA && area[1] <= SN_POOL_AREA &&
+    return (halves || dtype == SNUG_F32) && area[0] <= SN_POOL_AREA && area[1] <= SN_POOL_AREA &&
            area[0] * area[1] <= SN_POOL_AREA;
+}
+
+static void run_halves(const sn_call *c, const conv_pool *g, const sn_conv_halves *h,
+                       sn_onednn_kind kind) {
+    const sn_conv_operands o = {
+        .v = g->v,
+        .y = sn_f32_of(&h->y),
+        .dw = sn_f32_of(&h->dw),
+        .accumulate = c->accumulate,
+        .pool = &g->q,
+        .halves = h,
+    };
+    SN_CPU(conv_kernel)(&o, kind).run(&o, c);
 }
 
 static snug_status run_conv2d_pool(const sn_call *c, snug_error *err) {
     conv_pool g = of_call(c, forward_of);
-    if (!is_fast(c->in[0].type.dtype, &g))
+    const bool halves = sn_call_has_halves(c);
+    if (!is_fast(halves, c->in[0].type.dtype, &g))
         return reference_conv2d_pool(c, err);
+    g.q.code = c->n_out > 1 ? c->out[1].data : NULL;
+    if (halves) {
+        const sn_conv_halves h = sn_conv_halves_forward(c, &g.v);
+        g.q.pooled = h.y;
+        run_halves(c, &g, &h, SN_ONEDNN_FORWARD);
+        return SNUG_OK;
+    }
     sn_conv_operands o = {
         .v = g.v,
         .x = c->in[SN_CONV_X].data,
@@ -223,7 +247,6 @@ static snug_status run_conv2d_pool(const sn_call *c, snug_error *err) {
         .y = c->out[0].data,
         .pool = &g.q,
     };
-    g.q.code = c->n_out > 1 ? c->out[1].data : NULL;
     if (o.v.line) {
         o.scale = o.bias;
         o.bias += o.v.O;
@@ -234,9 +257,16 @@ static snug_status run_conv2d_pool(const sn_call *c, snug_error *err) {
 
 static snug_status run_conv2d_pool_dx(const sn_call *c, snug_error *err) {
     conv_pool g = of_call(c, dx_of);
-    if (!is_fast(c->in[0].type.dtype, &g))
+    const bool halves = sn_call_has_halves(c);
+    if (!is_fast(halves, c->in[0].type.dtype, &g))
         return reference_conv2d_pool_dx(c, err);
     g.q.code = c->in[CODE].data;
+    if (halves) {
+        const sn_conv_halves h = sn_conv_halves_dx(c);
+        g.q.pooled = h.dy;
+        run_halves(c, &g, &h, SN_ONEDNN_DX);
+        return SNUG_OK;
+    }
     const sn_conv_operands o = {
         .v = g.v,
         .dy = c->in[SN_CONV_DX_DY].data,
@@ -250,9 +280,16 @@ static snug_status run_conv2d_pool_dx(const sn_call *c, snug_error *err) {
 
 static snug_status run_conv2d_pool_dw(const sn_call *c, snug_error *err) {
     conv_pool g = of_call(c, dw_of);
-    if (!is_fast(c->in[0].type.dtype, &g))
+    const bool halves = sn_call_has_halves(c);
+    if (!is_fast(halves, c->in[0].type.dtype, &g))
         return reference_conv2d_pool_dw(c, err);
     g.q.code = c->in[CODE].data;
+    if (halves) {
+        const sn_conv_halves h = sn_conv_halves_dw(c);
+        g.q.pooled = h.dy;
+        run_halves(c, &g, &h, SN_ONEDNN_DW);
+        return SNUG_OK;
+    }
     const sn_conv_operands o = {
         .v = g.v,
         .x = c->in[SN_CONV_DW_X].data,
@@ -286,12 +323,15 @@ static snug_status describe(const sn_opdesc *d, row r, int n_threads, sn_variant
                        (long long)p->kernel[0], (long long)p->kernel[1], SN_CODE_DEAD);
     if (d->n_out > 1 && d->out[1].dtype == SNUG_OPAQUE)
         out->opaque_bytes[1] = (size_t)(p->N * p->oh * p->ow * sn_code_pixel(p));
-    if (!is_fast(d->in[0].dtype, &g)) {
+    const bool has_halves = sn_desc_has_halves(d);
+    const sn_conv_halves h = sn_conv_halves_described(d);
+    if (!is_fast(has_halves, d->in[0].dtype, &g)) {
         snprintf(out->impl, sizeof out->impl, "reference");
         return SNUG_OK;
     }
     SNUG_TRY(SN_CPU(conv_check)(&g.v, err));
-    const sn_conv_operands o = {.v = g.v, .pool = &g.q};
+    const sn_conv_operands o = {.v = g.v, .pool = &g.q, .halves = has_halves ? &h : NULL};
+    out->speed = SN_SPEED_PRODUCT;
     out->workspace_bytes = SN_CPU(conv_kernel)(&o, r.kind).workspace(&o, n_threads);
     out->efficiency = SN_CPU(conv_efficiency)(&o, r.kind);
     return SNUG_OK;

@@ -9,15 +9,17 @@
 #define SN_KERNELS_CPU_CONV_POOL_H
 
 #include "kernels/cpu/conv.h"
+#include "kernels/cpu/halves.h"
 #include "kernels/cpu/isa.h"
 #include "kernels/cpu/pooling.h"
 
 enum { SN_CODE_DEAD = 255 };
 
 typedef struct sn_pooling {
-    sn_pool p;     /* its H, W and C are oh, ow and O of the convolution */
-    bool relu;     /* after pooling */
-    uint8_t *code; /* written beside y, or NULL; backward: read */
+    sn_pool p;        /* its H, W and C are oh, ow and O of the convolution */
+    bool relu;        /* after pooling */
+    uint8_t *code;    /* written beside y, or NULL; backward: read */
+    sn_stored pooled; /* y or dy of a call with halves; without data where they are f32 */
 } sn_pooling;
 
 /* pool: kernel, stride, pad, as the attributes have them; v: N, oh, ow and O are set. */
@@ -88,7 +90,7 @@ typedef struct {
 } sn_pool_area;
 
 /* Pools the windows there are that lie in the area with all their places (padding counted), of
- * which the first begins with it: y and codes. */
+ * which the first begins with it: y and codes. y and dy count where q has no other. */
 void SN_CPU(conv_pool_take)(const sn_pooling *q, const sn_pool_area *a, float *y);
 /* Fills the area with the gradient of the convolution's result: that of pooled values dy goes where
  * the codes say, all else up to `step` is zero. */

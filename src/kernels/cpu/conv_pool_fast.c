@@ -4,6 +4,7 @@
  * plane of a code is a mask register. */
 #include "kernels/cpu/conv_pool.h"
 
+#include "kernels/cpu/half_vectors.h"
 #include "kernels/cpu/loops.h"
 #include "kernels/cpu/simd.h"
 
@@ -66,6 +67,16 @@ static void store_code(const sn_pool *p, uint8_t *pixel, lanes l, __m512i place,
     store_plane(pixel + 2 * plane, l.n, alive);
 }
 
+static void store_pooled(const sn_pooling *q, int64_t at, int64_t n, __m512 values) {
+    sn_half_put(&q->pooled, at, n, (sn_vec)values);
+}
+
+static __m512 load_pooled(const sn_pooling *q, const float *dy, int64_t at, int64_t n) {
+    const __mmask16 all = (__mmask16)((1u << n) - 1u);
+    return q->pooled.data ? (__m512)sn_half_part(&q->pooled, at, n)
+                          : _mm512_maskz_loadu_ps(all, dy + at);
+}
+
 static void take_lanes(const sn_pooling *q, const sn_pool_area *a, const window *w, lanes l,
                        float *y) {
     const sn_pool *p = &q->p;
@@ -89,7 +100,10 @@ static void take_lanes(const sn_pooling *q, const sn_pool_area *a, const window 
         alive = _mm512_cmp_ps_mask(best, zero, _CMP_GT_OQ);
         best = _mm512_mask_mov_ps(best, _mm512_cmp_ps_mask(best, zero, _CMP_LT_OQ), zero);
     }
-    _mm512_mask_storeu_ps(y + w->index * p->C + l.c, all, best);
+    if (q->pooled.data)
+        store_pooled(q, w->index * p->C + l.c, l.n, best);
+    else
+        _mm512_mask_storeu_ps(y + w->index * p->C + l.c, all, best);
     if (q->code)
         store_code(p, q->code + w->index * sn_code_pixel(p), l, place, alive);
 }
@@ -113,8 +127,7 @@ static void spread_lanes(const sn_pooling *q, const sn_pool_area *a, const windo
                          const float *dy) {
     const sn_pool *p = &q->p;
     const __m512i place = load_code(p, q->code + w->index * sn_code_pixel(p), l);
-    const __m512 d =
-        _mm512_maskz_loadu_ps((__mmask16)((1u << l.n) - 1u), dy + w->index * p->C + l.c);
+    const __m512 d = load_pooled(q, dy, w->index * p->C + l.c, l.n);
     for (int64_t i = w->r.from; i < w->r.to; i++)
         for (int64_t j = w->s.from; j < w->s.to; j++) {
             float *to = place_in(a, w, i, j) + l.c - a->c;
@@ -146,9 +159,13 @@ static void take_lanes(const sn_pooling *q, const sn_pool_area *a, const window 
             }
         }
     for (int64_t k = 0; k < l.n; k++) {
-        y[w->index * p->C + l.c + k] = q->relu && best[k] < 0 ? 0 : best[k];
         place[k] = q->relu && !(best[k] > 0) ? SN_CODE_DEAD : place[k];
+        best[k] = q->relu && best[k] < 0 ? 0 : best[k];
     }
+    if (q->pooled.data)
+        sn_stored_write(&q->pooled, w->index * p->C + l.c, l.n, best, false);
+    else
+        memcpy(y + w->index * p->C + l.c, best, (size_t)l.n * sizeof(float));
     for (int64_t k = 0; q->code && k < l.n; k++)
         sn_code_put(p, q->code + w->index * sn_code_pixel(p), l.c + k, place[k]);
 }
@@ -157,11 +174,17 @@ static void spread_lanes(const sn_pooling *q, const sn_pool_area *a, const windo
                          const float *dy) {
     const sn_pool *p = &q->p;
     const uint8_t *pixel = q->code + w->index * sn_code_pixel(p);
+    float line[LANES];
+    const float *d = line;
+    if (q->pooled.data)
+        sn_stored_read(&q->pooled, w->index * p->C + l.c, l.n, line);
+    else
+        d = dy + w->index * p->C + l.c;
     for (int64_t k = l.c; k < l.c + l.n; k++) {
         const int64_t place = sn_code_get(p, pixel, k);
         const int64_t i = place / p->kernel[1], j = place % p->kernel[1];
         if (i >= w->r.from && i < w->r.to && j >= w->s.from && j < w->s.to)
-            place_in(a, w, i, j)[k - a->c] += dy[w->index * p->C + k];
+            place_in(a, w, i, j)[k - a->c] += d[k - l.c];
     }
 }
 

@@ -22,6 +22,8 @@
 
 #if defined(__AVX512F__)
 
+#include "kernels/cpu/conv_halves.h"
+#include "kernels/cpu/half_vectors.h"
 #include "kernels/cpu/loops.h"
 #include "kernels/cpu/simd.h"
 #include "kernels/cpu/window.h"
@@ -74,6 +76,19 @@ static void copy_rows(const sn_conv_operands *o, sn_region r, sn_image from, str
     }
 }
 
+/* Halves, too, are copied. */
+static void widen_rows(const sn_conv_operands *o, int64_t image, sn_region r, strip_rows *to) {
+    const sn_conv *v = &o->v;
+    const sn_window w[2] = {sn_window_forward(v, 0), sn_window_forward(v, 1)};
+    const sn_stored_image from = {&o->halves->x, image * v->H * v->W * v->C, v->W, v->C, false};
+    for (int k = 0; k < ROWS; k++) {
+        const sn_region line = {r.row + k, r.col, 1, r.wide};
+        sn_copy_stored(w, &line, from, v->C, to->copy[k], r.wide, v->C);
+        memset(to->copy[k] + r.wide * v->C, 0, (size_t)(LINE - r.wide * v->C) * sizeof(float));
+        to->row[k] = to->copy[k];
+    }
+}
+
 /* The two rows that the strip below reads and this one does not. */
 static void fetch_below(const float *x, int64_t step, int64_t floats) {
     for (int64_t k = 0; k < floats; k += LANES) {
@@ -87,6 +102,10 @@ static void find_rows(const sn_conv_operands *o, strip s, strip_rows *to) {
     const sn_conv *v = &o->v;
     const int64_t image = s.row / o->pool->p.oh, i = s.row % o->pool->p.oh;
     const sn_region r = {2 * i - v->pad[0], 2 * s.j - v->pad[2], ROWS, 2 * s.n + 2};
+    if (o->halves) {
+        widen_rows(o, image, r, to);
+        return;
+    }
     const sn_image from = {o->x + image * v->H * v->W * v->C, v->W, v->C};
     const int64_t at = (r.row * v->W + r.col) * v->C, step = v->W * v->C;
     const int64_t left = (v->N - image) * v->H * step - at;
@@ -127,13 +146,17 @@ static void transform_taps(const float g[3][3], float u[4][4]) {
     }
 }
 
+static float weight_at(const sn_conv_operands *o, int64_t at) {
+    return o->halves ? sn_half_part(&o->halves->w, at, 1)[0] : o->w[at];
+}
+
 static void transform_weights(const sn_conv_operands *o, float *to) {
     const sn_conv *v = &o->v;
     for (int64_t i = 0; i < vectors_of(v) * LANES * v->C; i++) {
         const int64_t channel = i / v->C, c = i % v->C;
         float g[3][3] = {{0}}, u[4][4];
         for (int k = 0; k < 9 && channel < v->O; k++)
-            g[k / 3][k % 3] = o->w[(k * v->C + c) * v->O + channel];
+            g[k / 3][k % 3] = weight_at(o, (k * v->C + c) * v->O + channel);
         transform_taps(g, u);
         float *at = to + (channel / LANES * POINTS * v->C + c) * LANES + channel % LANES;
         for (int k = 0; k < POINTS; k++)
@@ -214,6 +237,9 @@ INLINE void multiply_tiles(const transformed t[4], int64_t tile, const float *u,
 /* Where the values of a pixel go; code may be NULL. */
 typedef struct {
     float *y;
+    uint16_t *halves; /* or NULL: y gets them */
+    snug_dtype half;
+    int64_t n; /* lanes */
     uint8_t *code;
     int64_t plane; /* bytes of a plane */
     __mmask16 lanes;
@@ -245,12 +271,22 @@ INLINE void pool_tile(const __m512 y[4], __m512 bias, const pooled_pixel *to) {
         alive &= _mm512_cmp_ps_mask(best, zero, _CMP_GT_OQ);
         best = _mm512_max_ps(zero, best); /* of a NaN the second */
     }
-    _mm512_mask_storeu_ps(to->y, to->lanes, best);
+    if (to->halves)
+        sn_half_store(to->half, to->halves, to->n, (sn_vec)best);
+    else
+        _mm512_mask_storeu_ps(to->y, to->lanes, best);
     if (!to->code)
         return;
     put_plane(to->code, alive & right, to->second);
     put_plane(to->code + to->plane, alive & lower, to->second);
     put_plane(to->code + 2 * to->plane, alive, to->second);
+}
+
+static __m512 bias_at(const sn_conv_operands *o, int64_t first, int64_t n) {
+    if (!o->v.bias)
+        return _mm512_setzero_ps();
+    return o->halves ? (__m512)sn_half_part(&o->halves->bias, first, n)
+                     : _mm512_maskz_loadu_ps((__mmask16)((1u << n) - 1u), o->bias + first);
 }
 
 /* One vector of channels of a strip. */
@@ -260,26 +296,33 @@ INLINE void forward_lanes(const few_pass *l, const transformed t[4], strip s, in
     const sn_pooling *q = o->pool;
     const int64_t first = vector * LANES, n = sn_min_i64(LANES, o->v.O - first);
     const int64_t pixel = s.row * q->p.ow + s.j, code_step = sn_code_pixel(&q->p);
+    const sn_stored *y16 = o->halves && sn_dtype_is_half(o->halves->y.dtype) ? &o->halves->y : NULL;
     pooled_pixel to = {
-        .y = o->y + pixel * o->v.O + first,
+        .y = y16 ? NULL : o->y + pixel * o->v.O + first,
+        .halves = y16 ? (uint16_t *)y16->data + pixel * o->v.O + first : NULL,
+        .half = y16 ? y16->dtype : SNUG_F32,
+        .n = n,
         .code = q->code ? q->code + pixel * code_step + first / 8 : NULL,
         .plane = sn_code_plane(&q->p),
         .lanes = (__mmask16)((1u << n) - 1u),
         .relu = q->relu,
         .second = n > 8,
     };
-    const __m512 bias =
-        o->bias ? _mm512_maskz_loadu_ps(to.lanes, o->bias + first) : _mm512_setzero_ps();
+    const __m512 bias = bias_at(o, first, n);
     const float *u = l->weights + vector * POINTS * C * LANES;
     for (int64_t tile = 0; tile < s.n; tile += TILES) {
         __m512 y[TILES][4];
         multiply_tiles(t, tile, u, y, C);
 #pragma GCC unroll 4
         for (int k = 0; k < TILES; k++) {
-            __builtin_prefetch(to.y + s.n * o->v.O, 1);
+            if (!to.halves)
+                __builtin_prefetch(to.y + s.n * o->v.O, 1);
             if (tile + k < s.n)
                 pool_tile(y[k], bias, &to);
-            to.y += o->v.O;
+            if (to.halves)
+                to.halves += o->v.O;
+            else
+                to.y += o->v.O;
             to.code += to.code ? code_step : 0;
         }
     }
@@ -345,6 +388,8 @@ static int64_t groups_of(const sn_pool *p) {
 /* dy and codes of a strip's pixels, one vector of channels. */
 typedef struct {
     const float *dy;
+    const sn_stored *halves; /* or NULL: dy is what is read */
+    int64_t at, lanes_read;  /* of halves */
     const uint8_t *code;
     int64_t dy_step, code_step, plane, n;
     __mmask16 lanes;
@@ -378,7 +423,7 @@ typedef struct {
 } flows;
 
 /* Returns the sum of what flows, which is the bias's. */
-INLINE __m512 find_flows(const gradients *g, flows *to, const int C) {
+INLINE __m512 find_flows(const gradients *g, flows *to, const int C, const bool halves) {
     const __m512i down = _mm512_set1_epi32(HALF);
     const float *dy = g->dy;
     const uint8_t *code = g->code;
@@ -387,14 +432,19 @@ INLINE __m512 find_flows(const gradients *g, flows *to, const int C) {
         const __mmask16 right = plane_at(code, g->second),
                         lower = plane_at(code + g->plane, g->second),
                         alive = plane_at(code + 2 * g->plane, g->second);
-        const __m512 d = _mm512_maskz_loadu_ps(alive, dy);
+        const __m512 d =
+            halves
+                ? _mm512_maskz_mov_ps(
+                      alive, (__m512)sn_half_part(g->halves, g->at + j * g->dy_step, g->lanes_read))
+                : _mm512_maskz_loadu_ps(alive, dy);
         const __m512i at = _mm512_maskz_set1_epi32(right, C);
         /* the next strip's, of which the same lines come first */
-        __builtin_prefetch(dy + g->n * g->dy_step);
+        if (!halves)
+            __builtin_prefetch(dy + g->n * g->dy_step);
         total = _mm512_add_ps(total, d);
         _mm512_store_ps(to->d[j], d);
         _mm512_store_si512(to->at[j], _mm512_mask_add_epi32(at, lower, at, down));
-        dy += g->dy_step;
+        dy += halves ? 0 : g->dy_step;
         code += g->code_step;
     }
     return total;
@@ -449,7 +499,10 @@ INLINE void dw_strip(const few_dw_pass *l, strip s, float *sums, const int C) {
     for (int64_t first = 0; first < o->v.O; first += LANES) {
         const int64_t n = sn_min_i64(LANES, o->v.O - first);
         const gradients g = {
-            .dy = o->dy + pixel * o->v.O + first,
+            .dy = o->halves ? NULL : o->dy + pixel * o->v.O + first,
+            .halves = o->halves ? &o->halves->dy : NULL,
+            .at = pixel * o->v.O + first,
+            .lanes_read = n,
             .code = o->pool->code + pixel * sn_code_pixel(p) + first / 8,
             .dy_step = o->v.O,
             .code_step = sn_code_pixel(p),
@@ -457,7 +510,8 @@ INLINE void dw_strip(const few_dw_pass *l, strip s, float *sums, const int C) {
             .n = s.n,
             .second = n > 8,
         };
-        add_to(sums + 9 * C * step + first, find_flows(&g, &f, C));
+        add_to(sums + 9 * C * step + first,
+               g.halves ? find_flows(&g, &f, C, true) : find_flows(&g, &f, C, false));
         /* Up to three channels' sums all fit the registers. */
         add_tap_sums(&f, s.n, pairs, 0, C < 4 ? 9 : 5, sums + first, step, C);
         if (C == 4)
@@ -490,14 +544,18 @@ static void add_groups(const void *ctx, int64_t first, int64_t end) {
     }
 }
 
-/* Row `row` of all groups' sums becomes O floats. */
-static void finish_row(const few_dw_pass *l, int64_t row, float *to) {
+/* Row `row` of all groups' sums becomes O floats, or halves from element `at` on. */
+static void finish_row(const few_dw_pass *l, int64_t row, float *to, const sn_stored *halves,
+                       int64_t at) {
     const sn_conv *v = &l->o->v;
     for (int64_t i = 0; i < v->O; i++) {
-        float sum = l->o->accumulate ? to[i] : 0.0f;
+        float sum = l->o->accumulate && !halves ? to[i] : 0.0f;
         for (int64_t group = 0; group < l->n_groups; group++)
             sum += l->sums[group * group_floats(v) + row * vectors_of(v) * LANES + i];
-        to[i] = sum;
+        if (halves)
+            sn_stored_write(halves, at + i, 1, &sum, l->o->accumulate);
+        else
+            to[i] = sum;
     }
 }
 
@@ -510,10 +568,11 @@ void SN_CPU(few_dw_run)(const sn_conv_operands *o, const sn_call *c) {
     const sn_pool *p = &o->pool->p;
     const few_dw_pass l = {o, c->workspace, groups_of(p)};
     sn_parallel(c, p->N * p->oh * p->ow * p->C, l.n_groups, add_groups, &l);
+    const sn_conv_halves *h = o->halves;
     for (int64_t row = 0; row < 9 * o->v.C; row++)
-        finish_row(&l, row, o->dw + row * o->v.O);
-    if (o->db)
-        finish_row(&l, 9 * o->v.C, o->db);
+        finish_row(&l, row, h ? NULL : o->dw + row * o->v.O, h ? &h->dw : NULL, row * o->v.O);
+    if (o->v.bias)
+        finish_row(&l, 9 * o->v.C, h ? NULL : o->db, h ? &h->db : NULL, 0);
 }
 
 #else

@@ -1,4 +1,4 @@
-/* conv_weights.c: the f32 gradient of a convolution's weights (and bias), as a product (product.h):
+/* conv_weights.c: the gradient of a convolution's weights (and bias), as a product (product.h):
  *
  *   rows: (tap, channel of x)    k: pixels of dy    columns: channels of y
  *
@@ -7,8 +7,12 @@
  * where there are too few channels for that to pay, x is read in place, or, where windows reach
  * into the padding, in a copy of the piece's part of the image. The bias gradient adds up the
  * pieces of dy while they are in the cache. A pooled dy (conv_pool.h) is spread in the thread's
- * scratch, piece by piece. */
+ * scratch, piece by piece.
+ *
+ * Halves become f32 in these copies, which are always made; a block of dw lies behind them until it
+ * is rounded. */
 #include "kernels/cpu/conv_fast.h"
+#include "kernels/cpu/conv_halves.h"
 #include "kernels/cpu/conv_pool.h"
 #include "kernels/cpu/product.h"
 #include "kernels/cpu/window.h"
@@ -41,8 +45,8 @@ static weights_pass weights_pass_of(const sn_conv_operands *o) {
         .columns = v->O / v->groups,
     };
     s.tiled = s.depth >= MIN_TILED && s.columns >= 2 * MIN_TILED;
-    s.direct = sn_window_inside(&s.w[0]) && sn_window_inside(&s.w[1]);
-    s.plain = s.columns % SN_GEMM_VL == 0 && v->O <= MAX_PLAIN && !o->pool;
+    s.direct = sn_window_inside(&s.w[0]) && sn_window_inside(&s.w[1]) && !o->halves;
+    s.plain = s.columns % SN_GEMM_VL == 0 && v->O <= MAX_PLAIN && !o->pool && !o->halves;
     const bool whole = s.g.n_down * s.g.n_across == 1;
     s.images = whole ? sn_min_i64(SN_PRODUCT_DEPTH / (s.g.high * s.g.wide), v->N) : 1;
     s.images = s.images > 0 ? s.images : 1;
@@ -90,12 +94,18 @@ static int64_t dw_tiles_floats(const sn_product *p) {
     return p->rows > 0 ? (p->rows + spare) * piece_pixels(p->ctx) - spare : 0;
 }
 
-static int64_t dw_own_floats(const sn_product *p) {
+static int64_t dw_copies_floats(const sn_product *p) {
     const weights_pass *s = p->ctx;
     const int64_t packed = dw_packed_floats(p);
     if (s->tiled)
         return sn_lines(packed) + dw_tiles_floats(p);
     return s->direct ? packed : sn_lines(packed) + s->images * dw_patch_floats(s);
+}
+
+static int64_t dw_own_floats(const sn_product *p) {
+    const weights_pass *s = p->ctx;
+    const int64_t copies = dw_copies_floats(p);
+    return s->o->halves ? sn_lines(copies) + p->rows * p->columns : copies;
 }
 
 static void open_taps(const sn_product *p, sn_product_block *b) {
@@ -104,14 +114,22 @@ static void open_taps(const sn_product *p, sn_product_block *b) {
     const sn_image from = dw_image(s);
     const int64_t first = b->row_block * p->rows;
     b->rows = sn_min_i64(p->rows, dw_rows(s) - first);
-    b->c = s->o->dw + b->entry * s->columns;
+    b->c = s->o->halves ? b->own + sn_lines(dw_copies_floats(p)) : s->o->dw + b->entry * s->columns;
     for (int64_t i = 0; i < b->rows; i++) {
         const int64_t tap = (first + i) / s->depth, channel = (first + i) % s->depth;
         const int64_t row = tap / v->kw * v->dilation[0], col = tap % v->kw * v->dilation[1];
         b->a_row[i] = s->tiled ? i / SN_GEMM_MR * SN_GEMM_MR * piece_pixels(s) + i % SN_GEMM_MR
                                : (row * from.pitch + col) * from.channels + channel;
-        b->c_row[i] = (first + i) * v->O;
+        b->c_row[i] = s->o->halves ? i * b->columns - b->n : (first + i) * v->O;
     }
+}
+
+static void close_halves(const sn_product *p, const sn_product_block *b) {
+    const weights_pass *s = p->ctx;
+    const int64_t O = s->o->v.O, at = b->row_block * p->rows * O + b->entry * s->columns + b->n;
+    for (int64_t i = 0; i < b->rows; i++)
+        sn_stored_write(&s->o->halves->dw, at + i * O, b->columns, b->c + i * b->columns,
+                        s->o->accumulate);
 }
 
 /* n is a constant but for the last columns, so that the sums stay in registers. Four
@@ -195,15 +213,28 @@ static void put_in_tiles(const float *from, int64_t lane, int64_t n, float *to, 
     put_lanes(at + i, n - i, to);
 }
 
-/* Rows [row, row + n) of a block: neighbouring channels of one tap, from `x` on in pixel 0. */
+/* Rows [row, row + n) of a block: neighbouring channels of one tap, from element `at` of x on in
+ * pixel 0. */
 typedef struct {
-    const float *x;
-    int64_t tap, row, n;
+    int64_t at, tap, row, n;
 } tap_run;
+
+/* The run's channels in the pixel at this element of x; `line` is where halves become f32. */
+static const float *run_at(const weights_pass *s, const tap_run *r, int64_t at, float *line) {
+    if (s->o->halves) {
+        sn_stored_read(&s->o->halves->x, at, r->n, line);
+        return line;
+    }
+    const float *from = s->o->x + at;
+    for (int64_t f = 0; f < r->n; f += 16)
+        __builtin_prefetch(from + AHEAD * s->w[1].step * s->o->v.C + f);
+    return from;
+}
 
 /* A run at all pixels of the piece. */
 static void fill_tiles(const weights_pass *s, const pixels *at, const tap_run *r, float *tiles) {
     const sn_conv *v = &s->o->v;
+    float row[SN_PRODUCT_ROWS];
     const int64_t tile = SN_GEMM_MR * piece_pixels(s), lane = r->row % SN_GEMM_MR;
     tiles += r->row / SN_GEMM_MR * tile;
     for (int64_t image = 0; image < at->images; image++)
@@ -212,11 +243,9 @@ static void fill_tiles(const weights_pass *s, const pixels *at, const tap_run *r
             const bool line = down >= 0 && down < v->H;
             for (int64_t j = 0; j < at->wide; j++, tiles += SN_GEMM_MR) {
                 const int64_t across = sn_conv_at(v, 1, at->first[1] + j, r->tap % v->kw);
-                const float *from = r->x + ((image * v->H + down) * v->W + across) * v->C;
+                const int64_t from = r->at + ((image * v->H + down) * v->W + across) * v->C;
                 const bool inside = line && across >= 0 && across < v->W;
-                for (int64_t f = 0; inside && f < r->n; f += 16)
-                    __builtin_prefetch(from + AHEAD * s->w[1].step * v->C + f);
-                put_in_tiles(inside ? from : NULL, lane, r->n, tiles, tile);
+                put_in_tiles(inside ? run_at(s, r, from, row) : NULL, lane, r->n, tiles, tile);
             }
         }
 }
@@ -226,7 +255,7 @@ static void open_tiles(const sn_product *p, sn_product_block *b, const pixels *a
     const weights_pass *s = p->ctx;
     const sn_conv *v = &s->o->v;
     float *tiles = b->own + sn_lines(dw_packed_floats(p));
-    const float *x = s->o->x + at->n * v->H * v->W * v->C + b->entry * s->depth;
+    const int64_t x = at->n * v->H * v->W * v->C + b->entry * s->depth;
     const int64_t first = b->row_block * p->rows;
     for (int64_t i = 0, n; i < b->rows; i += n) {
         const int64_t channel = (first + i) % s->depth;
@@ -241,6 +270,18 @@ static void open_tiles(const sn_product *p, sn_product_block *b, const pixels *a
     g->a_col = b->a_col;
 }
 
+/* The region of the image whose first channel is element x. */
+static void fill_patch(const weights_pass *s, const sn_region *r, int64_t x, float *patch) {
+    const sn_conv *v = &s->o->v;
+    if (s->o->halves) {
+        const sn_stored_image image = {&s->o->halves->x, x, v->W, v->C, false};
+        sn_copy_stored(s->w, r, image, s->depth, patch, dw_image(s).pitch, s->depth);
+        return;
+    }
+    const sn_image image = {s->o->x + x, v->W, v->C};
+    sn_copy_region(s->w, r, image, s->depth, patch, dw_image(s).pitch);
+}
+
 /* A: where it begins, and the offsets of its columns. */
 static void open_columns(const sn_product *p, sn_product_block *b, const pixels *at, sn_gemm *g) {
     const weights_pass *s = p->ctx;
@@ -248,20 +289,19 @@ static void open_columns(const sn_product *p, sn_product_block *b, const pixels 
     float *patches = b->own + sn_lines(dw_packed_floats(p));
     const sn_image from = dw_image(s);
     const sn_region r = sn_region_of(s->w, at->first, at->high, at->wide);
-    const float *x = s->o->x + at->n * v->H * v->W * v->C + b->entry * s->depth;
+    const int64_t x = at->n * v->H * v->W * v->C + b->entry * s->depth;
     const int64_t per_image = s->direct ? v->H * v->W * v->C : dw_patch_floats(s);
     int64_t k = 0;
     for (int64_t n = 0; n < at->images; n++) {
-        const sn_image whole = {x + n * v->H * v->W * v->C, v->W, v->C};
         if (!s->direct)
-            sn_copy_region(s->w, &r, whole, s->depth, patches + n * per_image, from.pitch);
+            fill_patch(s, &r, x + n * v->H * v->W * v->C, patches + n * per_image);
         for (int64_t i = 0; i < at->high; i++)
             for (int64_t j = 0; j < at->wide; j++)
                 b->a_col[k++] = n * per_image +
                                 (i * s->w[0].step * from.pitch + j * s->w[1].step) * from.channels;
     }
     g->k = k;
-    g->a = s->direct ? x + (r.row * v->W + r.col) * v->C : patches;
+    g->a = s->direct ? s->o->x + x + (r.row * v->W + r.col) * v->C : patches;
     g->a_row = b->a_row;
     g->a_col = b->a_col;
 }
@@ -289,24 +329,43 @@ static void spread_piece(const sn_product *p, sn_product_block *b, const pixels 
     }
 }
 
+/* The piece's part of dy, as f32. */
+static void widen_piece(const sn_product *p, sn_product_block *b, const pixels *at, sn_gemm *g) {
+    const weights_pass *s = p->ctx;
+    const sn_conv *v = &s->o->v;
+    const int64_t column = b->entry * s->columns + b->n;
+    float *to = b->own;
+    g->b = to;
+    g->b_step = sn_gemm_packed(1, b->columns);
+    for (int64_t image = at->n; image < at->n + at->images; image++)
+        for (int64_t i = 0; i < at->high; i++) {
+            const int64_t pixel = (image * v->oh + at->first[0] + i) * v->ow + at->first[1];
+            for (int64_t j = 0; j < at->wide; j++, to += g->b_step)
+                sn_stored_read(&s->o->halves->dy, (pixel + j) * v->O + column, b->columns, to);
+        }
+}
+
 static void taps_piece(const sn_product *p, sn_product_block *b, int64_t i, sn_gemm *g) {
     const weights_pass *s = p->ctx;
     const sn_conv *v = &s->o->v;
     const pixels at = pixels_of(s, i);
     const int64_t pixel = (at.n * v->oh + at.first[0]) * v->ow + at.first[1];
     const int64_t count = at.images * at.high * at.wide;
-    const float *dy = s->o->dy + pixel * v->O + b->entry * s->columns + b->n;
-    g->b = dy;
-    g->b_step = v->O;
     if (s->o->pool)
         spread_piece(p, b, &at, g);
-    if (s->o->db && b->row_block == 0)
+    else if (s->o->halves)
+        widen_piece(p, b, &at, g);
+    else {
+        g->b = s->o->dy + pixel * v->O + b->entry * s->columns + b->n;
+        g->b_step = v->O;
+    }
+    if (v->bias && b->row_block == 0)
         add_columns(p, b, i, g, count);
-    if (!s->plain && !s->o->pool) {
+    if (!s->plain && !s->o->pool && !s->o->halves) {
         for (int64_t k = 0; k < count; k++)
             b->a_col[k] = k * v->O;
         const sn_gemm_source source = {
-            .k = count, .n = b->columns, .b = dy, .row = b->a_col, .col = 1};
+            .k = count, .n = b->columns, .b = g->b, .row = b->a_col, .col = 1};
         SN_CPU(gemm_pack)(&source, b->own);
         g->b = b->own;
         g->b_step = 0;
@@ -324,7 +383,8 @@ static sn_product weights_product_of(const weights_pass *s, int n_threads) {
         .open = open_taps,
         .piece = taps_piece,
         .own_floats = dw_own_floats,
-        .accumulate = s->o->accumulate,
+        .close = s->o->halves ? close_halves : NULL,
+        .accumulate = s->o->accumulate && !s->o->halves,
     };
     const sn_conv *v = &s->o->v;
     p.work = (double)(v->N * v->oh * v->ow) * (double)(dw_rows(s) * v->O);
@@ -350,10 +410,13 @@ void SN_CPU(conv_dw_run)(const sn_conv_operands *o, const sn_call *c) {
     sn_product p = weights_product_of(&s, c->n_threads);
     s.db_sums = (float *)(void *)((char *)c->workspace + db_at(&p));
     SN_CPU(product_run)(&p, c, c->workspace);
-    for (int64_t i = 0; o->db && i < o->v.O; i++) {
-        float sum = o->accumulate ? o->db[i] : 0.0f;
+    for (int64_t i = 0; o->v.bias && i < o->v.O; i++) {
+        float sum = o->accumulate && !o->halves ? o->db[i] : 0.0f;
         for (int64_t group = 0; group < p.n_groups; group++)
             sum += s.db_sums[group * o->v.O + i];
-        o->db[i] = sum;
+        if (o->halves)
+            sn_stored_write(&o->halves->db, i, 1, &sum, o->accumulate);
+        else
+            o->db[i] = sum;
     }
 }

@@ -125,6 +125,7 @@ static snug_status run_dropout(const sn_call *c, snug_error *err) {
     return SNUG_OK;
 }
 
-SN_CPU_FAMILY(random, .reference = reference_random, .run = run_random, .check = check_random)
+SN_CPU_FAMILY(random, .reference = reference_random, .run = run_random, .check = check_random,
+              .takes_stored = SN_HALF_DTYPES)
 SN_CPU_FAMILY(dropout, .reference = reference_dropout, .run = run_dropout,
               .takes_stored = SN_HALF_DTYPES)

@@ -5,6 +5,7 @@
 #include "kernels/cpu/gemm.h"
 
 #include <stddef.h>
+#include <string.h>
 
 /* Vector j of nv, the last of which has `tail` lanes. */
 static inline __attribute__((always_inline)) sn_vec get(const float *p, int j, int nv,
@@ -155,6 +156,39 @@ static inline __attribute__((always_inline)) void run_tall(const tile *t, const 
         store_row(t, r, &sum[r], 1);
 }
 
+#if defined(__AVX512F__)
+#define WITH_PAIRS __attribute__((target("avx512bf16")))
+
+/* Words of two bf16 each. */
+static inline __attribute__((always_inline)) WITH_PAIRS void
+run_pairs(const tile *t, const int rows, const int nv) {
+    sn_vec sum[SN_GEMM_MR][SN_GEMM_NV] = {0};
+    const float *row[SN_GEMM_MR], *b = t->b;
+#pragma GCC unroll 6
+    for (int i = 0; i < rows; i++)
+        row[i] = t->a + t->a_row[i];
+    for (int64_t k = 0; k < t->k; k++, b += t->b_step) {
+        __m512i bv[SN_GEMM_NV];
+#pragma GCC unroll 4
+        for (int j = 0; j < nv; j++)
+            bv[j] = _mm512_loadu_si512(b + j * SN_GEMM_VL);
+#pragma GCC unroll 6
+        for (int i = 0; i < rows; i++) {
+            int word;
+            memcpy(&word, row[i] + t->a_col[k], sizeof word);
+            const __m512i av = _mm512_set1_epi32(word);
+#pragma GCC unroll 4
+            for (int j = 0; j < nv; j++)
+                sum[i][j] =
+                    (sn_vec)_mm512_dpbf16_ps((__m512)sum[i][j], (__m512bh)av, (__m512bh)bv[j]);
+        }
+    }
+#pragma GCC unroll 6
+    for (int i = 0; i < rows; i++)
+        store_row(t, i, sum[i], nv);
+}
+#endif
+
 typedef void (*tile_kernel)(const tile *t);
 
 /* clang-format off */
@@ -169,6 +203,14 @@ TILES(1) TILES(2)
 #if defined(__AVX512F__)
 TILES(3) TILES(4)
 HALF(1) HALF(2) HALF(4) HALF(6)
+#define PAIR(rows, nv) \
+    static WITH_PAIRS void pair_##rows##x##nv(const tile *t) { run_pairs(t, rows, nv); }
+#define PAIRS(nv) PAIR(1, nv) PAIR(2, nv) PAIR(4, nv) PAIR(6, nv)
+#define PAIR_ROW(nv) {pair_1x##nv, pair_2x##nv, pair_4x##nv, pair_6x##nv}
+PAIRS(1) PAIRS(2) PAIRS(3) PAIRS(4)
+
+static const tile_kernel pair_tiles[SN_GEMM_NV][4] = {PAIR_ROW(1), PAIR_ROW(2), PAIR_ROW(3),
+                                                      PAIR_ROW(4)};
 #endif
 
 static const tile_kernel tiles[SN_GEMM_NV][4] = {
@@ -214,6 +256,8 @@ static tile_set tiles_for(const sn_gemm *g, int64_t width) {
         return (tile_set){{1, 4, 8, 16}, tall};
 #if defined(__AVX512F__)
     static const tile_kernel halves[4] = {half_1, half_2, half_4, half_6};
+    if (g->pairs)
+        return (tile_set){{1, 2, 4, SN_GEMM_MR}, pair_tiles[nv - 1]};
     if (nv == 2 && width <= SN_GEMM_VL + SN_GEMM_VL / 2 && !g->b_step)
         return (tile_set){{1, 2, 4, SN_GEMM_MR}, halves};
 #endif

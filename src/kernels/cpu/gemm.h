@@ -41,6 +41,9 @@ typedef struct {
     const float *scale;   /* of the n columns: C is multiplied by it at last; NULL: none */
     const float *bias;    /* of the n columns, added after that; NULL: none */
     bool relu, relu6;     /* after the bias */
+    /* A and a packed B hold words of two bf16 (pairs.h), and k counts words; their sums add the
+     * second product first. */
+    bool pairs;
 } sn_gemm;
 
 void SN_CPU(gemm)(const sn_gemm *g);

@@ -4,7 +4,10 @@
  * scatter_add refuse an index outside [0, extent) with SNUG_E_DATA before anything is written;
  * one_hot gives zeros for it. scatter_add adds in the order of the indices into each element,
  * whoever does it: a thread owns rows of the output and goes through all indices. */
+#include "kernels/cpu/half_floats.h"
 #include "kernels/cpu/loops.h"
+#include "kernels/cpu/row_sums.h"
+#include "tensor/feed.h"
 
 #include <string.h>
 
@@ -106,10 +109,14 @@ SCATTER_ROWS(scatter_i8, int8_t, uint64_t)
 SCATTER_ROWS(scatter_u8, uint8_t, uint64_t)
 SCATTER_ROWS(scatter_i32, int32_t, uint64_t)
 SCATTER_ROWS(scatter_i64, int64_t, uint64_t)
+SCATTER_ROWS(scatter_i16, int16_t, uint64_t)
+SCATTER_ROWS(scatter_u16, uint16_t, uint64_t)
+SCATTER_ROWS(scatter_u32, uint32_t, uint64_t)
 
 static const scatter_rows scatters[SNUG_N_DTYPES] = {
     [SNUG_F32] = scatter_f32, [SNUG_F64] = scatter_f64, [SNUG_I8] = scatter_i8,
     [SNUG_U8] = scatter_u8,   [SNUG_I32] = scatter_i32, [SNUG_I64] = scatter_i64,
+    [SNUG_I16] = scatter_i16, [SNUG_U16] = scatter_u16, [SNUG_U32] = scatter_u32,
 };
 
 typedef struct {
@@ -142,16 +149,56 @@ static snug_status scatter_by(const sn_call *c, int64_t n_parts, snug_error *err
     return SNUG_OK;
 }
 
+static int64_t place_of(const void *indices, int64_t u) {
+    const index_list *l = indices;
+    return index_at(l, u % l->n);
+}
+
+/* What halves are summed by; `indices` stays where it is. */
+static sn_row_sums row_sums_of(const snug_type *t, const sn_attrs_scatter *a,
+                               const index_list *indices) {
+    const int axis = (int)a->axis;
+    return (sn_row_sums){sn_type_span(t, 0, axis),
+                         t->dims[axis],
+                         sn_type_span(t, axis + 1, t->rank),
+                         indices->n,
+                         place_of,
+                         indices};
+}
+
+static snug_status scatter_halves(const sn_call *c,
+                                  void (*add)(const sn_call *, const sn_row_sums *),
+                                  snug_error *err) {
+    const index_list indices = indices_of(&c->in[0]);
+    const sn_row_sums sums = row_sums_of(&c->out[0].type, &c->attrs->scatter, &indices);
+    SNUG_TRY(check_indices(&indices, sums.extent, err));
+    add(c, &sums);
+    return SNUG_OK;
+}
+
+static snug_status describe_scatter_add(const sn_opdesc *d, int n_threads, sn_variant *out,
+                                        snug_error *err) {
+    const index_list indices = {.n = sn_type_count(&d->in[0])};
+    const sn_row_sums sums = row_sums_of(&d->out[0], &d->attrs.scatter, &indices);
+    (void)err;
+    if (sn_dtype_is_half(d->in[1].dtype))
+        out->workspace_bytes = sn_row_sums_bytes(&sums, d->out[0].dtype, n_threads);
+    return SNUG_OK;
+}
+
 static snug_status check_scatter_add(const sn_call *c, snug_error *err) {
     const index_list indices = indices_of(&c->in[0]);
     return check_indices(&indices, c->out[0].type.dims[c->attrs->scatter.axis], err);
 }
 
 static snug_status reference_scatter_add(const sn_call *c, snug_error *err) {
-    return scatter_by(c, 1, err);
+    return sn_dtype_is_half(c->in[1].type.dtype) ? scatter_halves(c, sn_row_sums_plain, err)
+                                                 : scatter_by(c, 1, err);
 }
 
 static snug_status run_scatter_add(const sn_call *c, snug_error *err) {
+    if (sn_dtype_is_half(c->in[1].type.dtype))
+        return scatter_halves(c, sn_row_sums_run, err);
     return scatter_by(c, c->n_threads < 1 ? 1 : c->n_threads, err);
 }
 
@@ -178,7 +225,6 @@ static void one_hot_rows(const void *ctx, int64_t first, int64_t end) {
 
 static snug_status run_one_hot(const sn_call *c, snug_error *err) {
     const snug_dtype dtype = c->out[0].type.dtype;
-    const float single = 1;
     const double real = 1;
     one_hot h = {
         .indices = indices_of(&c->in[0]),
@@ -187,10 +233,8 @@ static snug_status run_one_hot(const sn_call *c, snug_error *err) {
         .size = snug_dtype_bytes(dtype),
         .one = {1}, /* little endian: a 1 of any width */
     };
-    if (dtype == SNUG_F32)
-        memcpy(h.one, &single, sizeof single);
-    else if (dtype == SNUG_F64)
-        memcpy(h.one, &real, sizeof real);
+    if (sn_dtype_is_float(dtype))
+        SNUG_TRY(sn_convert(SNUG_F64, &real, dtype, h.one, 1, err));
     else if (!sn_dtype_is_int(dtype))
         return sn_no_kernel(dtype, err);
     sn_parallel(c, h.indices.n * h.depth, h.indices.n, one_hot_rows, &h);
@@ -200,5 +244,7 @@ static snug_status run_one_hot(const sn_call *c, snug_error *err) {
 SN_CPU_FAMILY(gather, .reference = run_gather, .run = run_gather, .takes_stored = SN_STORED_DTYPES,
               .check_data = check_gather)
 SN_CPU_FAMILY(scatter_add, .reference = reference_scatter_add, .run = run_scatter_add,
+              .takes_stored = SN_STORED_DTYPES, .describe = describe_scatter_add,
               .check_data = check_scatter_add)
-SN_CPU_FAMILY(one_hot, .reference = run_one_hot, .run = run_one_hot)
+SN_CPU_FAMILY(one_hot, .reference = run_one_hot, .run = run_one_hot,
+              .takes_stored = SN_STORED_DTYPES)

@@ -5,7 +5,9 @@
  * refused with SNUG_E_DATA before anything is written. scatter_nd adds in the order of the indices
  * into each element: a thread owns some of the inner columns of one batch entry and goes through
  * all its indices. */
+#include "kernels/cpu/half_floats.h"
 #include "kernels/cpu/loops.h"
+#include "kernels/cpu/row_sums.h"
 
 #include <string.h>
 
@@ -117,10 +119,14 @@ ADD_COLUMNS(add_i8, int8_t, uint64_t)
 ADD_COLUMNS(add_u8, uint8_t, uint64_t)
 ADD_COLUMNS(add_i32, int32_t, uint64_t)
 ADD_COLUMNS(add_i64, int64_t, uint64_t)
+ADD_COLUMNS(add_i16, int16_t, uint64_t)
+ADD_COLUMNS(add_u16, uint16_t, uint64_t)
+ADD_COLUMNS(add_u32, uint32_t, uint64_t)
 
 static const add_columns adders[SNUG_N_DTYPES] = {
     [SNUG_F32] = add_f32, [SNUG_F64] = add_f64, [SNUG_I8] = add_i8,
     [SNUG_U8] = add_u8,   [SNUG_I32] = add_i32, [SNUG_I64] = add_i64,
+    [SNUG_I16] = add_i16, [SNUG_U16] = add_u16, [SNUG_U32] = add_u32,
 };
 
 typedef struct {
@@ -143,8 +149,40 @@ static snug_status check_scatter_nd(const sn_call *c, snug_error *err) {
     return check_positions(&l, err);
 }
 
+static int64_t place_of(const void *indices, int64_t u) {
+    return row_at(indices, u);
+}
+
+/* What halves are summed by. */
+static sn_row_sums row_sums_of(const lookup *l) {
+    return (sn_row_sums){l->batch, l->rows, l->inner, l->n, place_of, l};
+}
+
+static snug_status describe_scatter_nd(const sn_opdesc *d, int n_threads, sn_variant *out,
+                                       snug_error *err) {
+    const snug_view indices = {.type = d->in[0]};
+    const lookup l = lookup_of(&d->out[0], &indices, d->attrs.scatter_nd.batch);
+    const sn_row_sums sums = row_sums_of(&l);
+    (void)err;
+    if (sn_dtype_is_half(d->in[1].dtype))
+        out->workspace_bytes = sn_row_sums_bytes(&sums, d->out[0].dtype, n_threads);
+    return SNUG_OK;
+}
+
+static snug_status scatter_halves(const sn_call *c,
+                                  void (*add)(const sn_call *, const sn_row_sums *),
+                                  snug_error *err) {
+    const lookup l = lookup_of(&c->out[0].type, &c->in[0], c->attrs->scatter_nd.batch);
+    const sn_row_sums sums = row_sums_of(&l);
+    SNUG_TRY(check_positions(&l, err));
+    add(c, &sums);
+    return SNUG_OK;
+}
+
 static snug_status run_scatter_nd(const sn_call *c, snug_error *err) {
     const snug_type *t = &c->out[0].type;
+    if (sn_dtype_is_half(c->in[1].type.dtype))
+        return scatter_halves(c, sn_row_sums_run, err);
     const lookup l = lookup_of(t, &c->in[0], c->attrs->scatter_nd.batch);
     const scatter s = {c, l, adders[t->dtype], sn_ceil_div(l.inner, COLUMNS)};
     if (!s.add)
@@ -152,6 +190,11 @@ static snug_status run_scatter_nd(const sn_call *c, snug_error *err) {
     SNUG_TRY(check_positions(&s.l, err));
     sn_parallel(c, sn_type_count(&c->in[1].type), s.l.batch * s.pieces, scatter_items, &s);
     return SNUG_OK;
+}
+
+static snug_status reference_scatter_nd(const sn_call *c, snug_error *err) {
+    return sn_dtype_is_half(c->in[1].type.dtype) ? scatter_halves(c, sn_row_sums_plain, err)
+                                                 : run_scatter_nd(c, err);
 }
 
 /* --- band ------------------------------------------------------------------------------------- */
@@ -197,6 +240,7 @@ static snug_status run_band(const sn_call *c, snug_error *err) {
 
 SN_CPU_FAMILY(gather_nd, .reference = run_gather_nd, .run = run_gather_nd,
               .takes_stored = SN_STORED_DTYPES, .check_data = check_gather_nd)
-SN_CPU_FAMILY(scatter_nd, .reference = run_scatter_nd, .run = run_scatter_nd,
+SN_CPU_FAMILY(scatter_nd, .reference = reference_scatter_nd, .run = run_scatter_nd,
+              .takes_stored = SN_STORED_DTYPES, .describe = describe_scatter_nd,
               .check_data = check_scatter_nd)
-SN_CPU_FAMILY(band, .reference = run_band, .run = run_band)
+SN_CPU_FAMILY(band, .reference = run_band, .run = run_band, .takes_stored = SN_STORED_DTYPES)

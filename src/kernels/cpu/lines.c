@@ -3,56 +3,43 @@
 
 #include "tensor/feed.h"
 
-#include <string.h>
-#ifdef __F16C__
-#include <immintrin.h>
-#endif
-
 /* --- between halves and f32 ------------------------------------------------------------------- */
 
-static void from_bf16(const uint16_t *in, int64_t n, float *out) {
-    for (int64_t i = 0; i < n; i++) {
-        const uint32_t bits = (uint32_t)in[i] << 16;
-        memcpy(&out[i], &bits, sizeof bits);
-    }
+static void to_bf16(const float *in, int64_t n, sn_bf16 *out) {
+    for (int64_t i = 0; i < n; i++)
+        out[i] = sn_bf16_of(in[i]);
 }
 
-/* NaN stays NaN where its payload is cut. */
-static void to_bf16(const float *in, int64_t n, uint16_t *out) {
-    for (int64_t i = 0; i < n; i++) {
-        uint32_t bits;
-        memcpy(&bits, &in[i], sizeof bits);
-        const uint32_t rounded = (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
-        out[i] = (uint16_t)(in[i] != in[i] ? bits >> 16 | 64 : rounded);
-    }
-}
-
-static void from_f16(const SN_HALF *in, int64_t n, float *out) {
+static inline __attribute__((always_inline)) void from_half(const snug_dtype kind, const void *in,
+                                                            int64_t n, float *out) {
     int64_t i = 0;
-#ifdef __F16C__
-    for (; i + 8 <= n; i += 8)
-        _mm256_storeu_ps(out + i, _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(in + i))));
-#endif
+    for (; i + 16 <= n; i += 16)
+        sn_halves_16(kind, in, i, out + i);
     for (; i < n; i++)
-        out[i] = (float)in[i];
+        out[i] = sn_half_at(kind, in, i);
 }
 
-static void to_f16(const float *in, int64_t n, SN_HALF *out) {
+static void to_f16(const float *in, int64_t n, sn_f16 *out) {
     int64_t i = 0;
+#ifdef __AVX512F__
+    for (; i + 16 <= n; i += 16)
+        _mm256_storeu_si256((__m256i *)(out + i),
+                            _mm512_cvtps_ph(_mm512_loadu_ps(in + i), _MM_FROUND_TO_NEAREST_INT));
+#endif
 #ifdef __F16C__
     for (; i + 8 <= n; i += 8)
         _mm_storeu_si128((__m128i *)(out + i),
                          _mm256_cvtps_ph(_mm256_loadu_ps(in + i), _MM_FROUND_TO_NEAREST_INT));
 #endif
     for (; i < n; i++)
-        out[i] = (SN_HALF)in[i];
+        out[i] = (sn_f16)in[i];
 }
 
 void sn_halves_to_f32(snug_dtype from, const void *in, int64_t n, float *out) {
     if (from == SNUG_BF16)
-        from_bf16(in, n, out);
+        from_half(SNUG_BF16, in, n, out);
     else
-        from_f16(in, n, out);
+        from_half(SNUG_F16, in, n, out);
 }
 
 void sn_halves_of_f32(snug_dtype to, const float *in, int64_t n, void *out) {
@@ -62,10 +49,27 @@ void sn_halves_of_f32(snug_dtype to, const float *in, int64_t n, void *out) {
         to_f16(in, n, out);
 }
 
-/* Between a half and the line's type; no such pair is refused. */
+static void narrow_to_i64(snug_dtype from, const void *in, int64_t n, int64_t *out) {
+    for (int64_t i = 0; i < n; i++)
+        out[i] = sn_narrow_at(from, in, i);
+}
+
+static void narrow_of_i64(snug_dtype to, const int64_t *in, int64_t n, void *out) {
+    for (int64_t i = 0; i < n; i++)
+        sn_narrow_put(to, out, i, (uint64_t)in[i]);
+}
+
+/* Whether an operand runs on lines of this dtype; beside halves f32 does where those are f64. */
+static bool is_lined(snug_dtype d, snug_dtype line) {
+    return sn_dtype_line(d) != d || (d == SNUG_F32 && line == SNUG_F64);
+}
+
+/* Between a dtype that has lines and the line's; no such pair is refused. */
 static void widen(snug_dtype half, const void *in, int64_t n, snug_dtype line, void *out) {
     if (line == SNUG_F32) {
         sn_halves_to_f32(half, in, n, out);
+    } else if (line == SNUG_I64) {
+        narrow_to_i64(half, in, n, out);
     } else {
         const snug_status done = sn_convert(half, in, line, out, (size_t)n, NULL);
         (void)done;
@@ -75,6 +79,8 @@ static void widen(snug_dtype half, const void *in, int64_t n, snug_dtype line, v
 static void narrow(snug_dtype line, const void *in, int64_t n, snug_dtype half, void *out) {
     if (line == SNUG_F32) {
         sn_halves_of_f32(half, in, n, out);
+    } else if (line == SNUG_I64) {
+        narrow_of_i64(half, in, n, out);
     } else {
         const snug_status done = sn_convert(line, in, half, out, (size_t)n, NULL);
         (void)done;
@@ -82,7 +88,7 @@ static void narrow(snug_dtype line, const void *in, int64_t n, snug_dtype half, 
 }
 
 /* --- a call on lines -------------------------------------------------------------------------- */
-enum { MOST_LINES = 12 }; /* half operands of one call */
+enum { MOST_LINES = 12 }; /* operands of one call that have lines */
 
 typedef struct {
     sn_call call;
@@ -94,7 +100,7 @@ typedef struct {
 /* The view of elements from `at` on, or of a line where they are halves. */
 static snug_view part_of(lined_call *l, const snug_view *v, int64_t at, snug_dtype line) {
     snug_view part = *v;
-    if (sn_dtype_is_half(v->type.dtype)) {
+    if (is_lined(v->type.dtype, line)) {
         part.type.dtype = line;
         part.data = l->line[l->n_lines++];
     } else {
@@ -123,7 +129,7 @@ static void begin_lines(lined_call *l, const sn_call *c, const int64_t *at_out,
 static void end_lines(const lined_call *l, const sn_call *c, const int64_t *at_out, int64_t n,
                       snug_dtype line) {
     for (int k = 0; k < c->n_out; k++)
-        if (sn_dtype_is_half(c->out[k].type.dtype))
+        if (is_lined(c->out[k].type.dtype, line))
             narrow(line, l->out[k].data, n, c->out[k].type.dtype,
                    (void *)(uintptr_t)element_at(&c->out[k], at_out[k]));
 }
@@ -147,7 +153,7 @@ static void span_piece(const span_loop *s, int64_t first, int64_t n) {
         at[i] = first;
     begin_lines(&l, s->c, at, at, s->line);
     for (int i = 0; i < s->c->n_in; i++)
-        if (sn_dtype_is_half(s->c->in[i].type.dtype))
+        if (is_lined(s->c->in[i].type.dtype, s->line))
             widen(s->c->in[i].type.dtype, element_at(&s->c->in[i], first), n, s->line,
                   l.in[i].data);
     s->span(&l.call, 0, n);
@@ -194,7 +200,7 @@ static void row_piece(const walk_call *k, const sn_walk *w, const int64_t *at, i
     for (int i = 0; i < w->n; i++)
         row.stride[i][0] = sn_walk_step(w, i);
     for (int i = 0; i < c->n_in; i++)
-        if (sn_dtype_is_half(c->in[i].type.dtype)) {
+        if (is_lined(c->in[i].type.dtype, k->line)) {
             gather(&c->in[i], at[i + 1], sn_walk_step(w, i + 1), n, k->line, l.in[i].data);
             row.stride[i + 1][0] = sn_walk_step(w, i + 1) != 0;
         }
@@ -226,12 +232,12 @@ void sn_line_elements(const sn_walk *w, const sn_call *c, sn_row row, snug_dtype
 /* --- maps ------------------------------------------------------------------------------------- */
 /* The reference of halves is that of f64: it computes in double and rounds once. */
 snug_status sn_map_reference(const sn_call *c, const sn_map *map, snug_error *err) {
-    const bool halves = sn_call_has_halves(c);
-    const snug_dtype dtype = halves ? SNUG_F64 : c->out[0].type.dtype;
-    if (!map->plain[dtype])
-        return sn_no_kernel(c->out[0].type.dtype, err);
-    if (halves)
-        sn_line_spans(c, sn_type_count(&c->out[0].type), map->plain[dtype], SNUG_F64);
+    const snug_dtype dtype = c->out[0].type.dtype;
+    const snug_dtype line = sn_call_has_halves(c) ? SNUG_F64 : sn_dtype_line(dtype);
+    if (!map->plain[line])
+        return sn_no_kernel(dtype, err);
+    if (line != dtype || sn_call_has_halves(c))
+        sn_line_spans(c, sn_type_count(&c->out[0].type), map->plain[line], line);
     else
         map->plain[dtype](c, 0, sn_type_count(&c->out[0].type));
     return SNUG_OK;
@@ -239,12 +245,12 @@ snug_status sn_map_reference(const sn_call *c, const sn_map *map, snug_error *er
 
 snug_status sn_map_run(const sn_call *c, const sn_map *map, snug_error *err) {
     const snug_dtype dtype = c->out[0].type.dtype;
-    const bool halves = sn_call_has_halves(c);
-    const sn_span span = halves || dtype == SNUG_F32 ? map->fast_f32 : map->plain[dtype];
+    const snug_dtype line = sn_call_has_halves(c) ? SNUG_F32 : sn_dtype_line(dtype);
+    const sn_span span = line == SNUG_F32 ? map->fast_f32 : map->plain[line];
     if (!span)
         return sn_no_kernel(dtype, err);
-    if (halves)
-        sn_line_spans(c, sn_type_count(&c->out[0].type), span, SNUG_F32);
+    if (line != dtype || sn_call_has_halves(c))
+        sn_line_spans(c, sn_type_count(&c->out[0].type), span, line);
     else
         sn_spans(c, sn_type_count(&c->out[0].type), span);
     return SNUG_OK;

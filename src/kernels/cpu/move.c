@@ -387,5 +387,5 @@ SN_CPU_FAMILY(concat, .reference = reference_concat, .run = run_concat,
 SN_CPU_FAMILY(slice, .reference = reference_slice, .run = run_slice, .check = check_slice,
               .takes_stored = SN_STORED_DTYPES)
 SN_CPU_FAMILY(slice_grad, .reference = reference_slice_grad, .run = run_slice_grad,
-              .check = check_slice_grad)
-SN_CPU_FAMILY(pad, .reference = reference_pad, .run = run_pad)
+              .check = check_slice_grad, .takes_stored = SN_STORED_DTYPES)
+SN_CPU_FAMILY(pad, .reference = reference_pad, .run = run_pad, .takes_stored = SN_STORED_DTYPES)

@@ -11,10 +11,12 @@
  *   layernorm_dx(dy, x, gamma, mean, rstd) -> dx
  *   layernorm_sums(dy, x, mean, rstd) -> (sum dy, sum dy * xhat) per channel
  *
- * All operands have the type of x, but for the sums of moments. */
+ * Operands are read by their own types: statistics, parameters and sums may be f32 beside
+ * halves. */
 #include "kernels/cpu/norm.h"
 
 #include "kernels/cpu/real_elements.h"
+#include "kernels/cpu/row_lines.h"
 
 /* --- references ------------------------------------------------------------------------------ */
 static snug_status reference_moments(const sn_call *c, snug_error *err) {
@@ -183,7 +185,7 @@ static snug_status reference_layernorm_sums(const sn_call *c, snug_error *err) {
 /* --- which kernel runs ----------------------------------------------------------------------- */
 #define RUN(name, fast)                                                                            \
     static snug_status run_##name(const sn_call *c, snug_error *err) {                             \
-        if (!sn_call_is_f32(c))                                                                    \
+        if (sn_call_is_f64(c))                                                                     \
             return reference_##name(c, err);                                                       \
         fast;                                                                                      \
         return SNUG_OK;                                                                            \
@@ -200,17 +202,18 @@ static snug_status describe_sums(const sn_opdesc *d, int n_threads, sn_variant *
                                  snug_error *err) {
     (void)n_threads;
     (void)err;
-    if (d->in[0].dtype == SNUG_F32)
+    if (d->in[0].dtype != SNUG_F64)
         out->workspace_bytes =
             SN_CPU(channel_sums_workspace)(sn_rows_of(&d->in[0]), sn_width_of(&d->in[0]));
     return SNUG_OK;
 }
 
-static snug_status describe_normalise(const sn_opdesc *d, int n_threads, sn_variant *out,
-                                      snug_error *err) {
-    (void)n_threads;
+static snug_status describe_rows(const sn_opdesc *d, int n_threads, sn_variant *out,
+                                 snug_error *err) {
     (void)err;
-    if (d->in[0].dtype == SNUG_F32)
+    if (sn_desc_has_halves(d))
+        out->workspace_bytes = SN_CPU(norm_rows_workspace)(d, n_threads);
+    else if (d->op == SN_OP_normalise && d->in[0].dtype == SNUG_F32)
         out->workspace_bytes = SN_CPU(normalise_workspace)(sn_width_of(&d->in[0]));
     return SNUG_OK;
 }
@@ -218,16 +221,16 @@ static snug_status describe_normalise(const sn_opdesc *d, int n_threads, sn_vari
 SN_CPU_FAMILY(moments, .reference = reference_moments, .run = run_moments,
               .takes_stored = SN_HALF_DTYPES, .describe = describe_sums)
 SN_CPU_FAMILY(normalise, .reference = reference_normalise, .run = run_normalise,
-              .takes_stored = SN_HALF_DTYPES, .describe = describe_normalise)
+              .takes_stored = SN_HALF_DTYPES, .describe = describe_rows)
 SN_CPU_FAMILY(normalise_line, .reference = reference_normalise_line, .run = run_normalise_line,
               .takes_stored = SN_HALF_DTYPES)
 SN_CPU_FAMILY(normalise_sums, .reference = reference_normalise_sums, .run = run_normalise_sums,
               .takes_stored = SN_HALF_DTYPES, .describe = describe_sums)
 SN_CPU_FAMILY(channel_affine, .reference = reference_channel_affine, .run = run_channel_affine,
-              .takes_stored = SN_HALF_DTYPES)
+              .takes_stored = SN_HALF_DTYPES, .describe = describe_rows)
 SN_CPU_FAMILY(layernorm, .reference = reference_layernorm, .run = run_layernorm,
-              .takes_stored = SN_HALF_DTYPES)
+              .takes_stored = SN_HALF_DTYPES, .describe = describe_rows)
 SN_CPU_FAMILY(layernorm_dx, .reference = reference_layernorm_dx, .run = run_layernorm_dx,
-              .takes_stored = SN_HALF_DTYPES)
+              .takes_stored = SN_HALF_DTYPES, .describe = describe_rows)
 SN_CPU_FAMILY(layernorm_sums, .reference = reference_layernorm_sums, .run = run_layernorm_sums,
               .takes_stored = SN_HALF_DTYPES, .describe = describe_sums)

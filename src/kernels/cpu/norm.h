@@ -1,4 +1,4 @@
-/* norm.h: the fast f32 normalisation kernels. */
+/* norm.h: the fast normalisation kernels, of f32 and of halves. */
 #ifndef SN_KERNELS_CPU_NORM_H
 #define SN_KERNELS_CPU_NORM_H
 
@@ -14,7 +14,9 @@ typedef enum {
 
 size_t SN_CPU(channel_sums_workspace)(int64_t rows, int64_t channels);
 void SN_CPU(channel_sums_f32)(const sn_call *c, sn_sums_kind kind);
-size_t SN_CPU(normalise_workspace)(int64_t channels);
+size_t SN_CPU(normalise_workspace)(int64_t channels); /* of f32; it alone needs some */
+/* Of halves: normalise, channel_affine, layernorm, layernorm_dx. */
+size_t SN_CPU(norm_rows_workspace)(const sn_opdesc *d, int n_threads);
 void SN_CPU(normalise_f32)(const sn_call *c);
 void SN_CPU(channel_affine_f32)(const sn_call *c);
 void SN_CPU(layernorm_f32)(const sn_call *c);

@@ -1,4 +1,5 @@
-/* norm_fast.c: f32 normalisation, sums in double.
+/* norm_fast.c: normalisation of f32 and of halves, sums in double. Sums over rows read halves as
+ * they are; the other kernels run on lines of f32 (row_lines.h).
  *
  * Sums over rows: rows are cut into blocks by their number alone; each block adds its rows in
  * order, one double per channel, and the blocks' sums are added in order. Sums over a row:
@@ -6,15 +7,15 @@
  * bits depend neither on threads nor on a row's or channel's place. */
 #include "kernels/cpu/norm.h"
 
-#include "kernels/cpu/loops.h"
 #include "kernels/cpu/real_elements.h"
+#include "kernels/cpu/row_lines.h"
 
 #if defined(__AVX512F__)
-enum { LANES = 8 };
+#define LANES 8
 #elif defined(__AVX2__)
-enum { LANES = 4 };
+#define LANES 4
 #else
-enum { LANES = 2 };
+#define LANES 2
 #endif
 enum { WIDE = 4 * LANES, ROW_LANES = 8, MAX_BLOCKS = 32, BLOCK_ROWS = 512, STRIP = 512 };
 
@@ -23,15 +24,28 @@ typedef float half_vec __attribute__((vector_size(LANES * sizeof(float)), aligne
 typedef double vec_in_memory
     __attribute__((vector_size(LANES * sizeof(double)), aligned(8), may_alias));
 
-static inline vec load(const float *p) {
-    return __builtin_convertvector(*(const half_vec *)p, vec);
+/* LANES elements from i on, of a type that is a constant in the loops where it matters. */
+static inline __attribute__((always_inline)) vec load(const snug_dtype kind, const void *p,
+                                                      int64_t i) {
+    half_vec v;
+    if (kind == SNUG_F32)
+        v = *(const half_vec *)((const float *)p + i);
+    else
+        SN_HALVES_OF(LANES)(kind, p, i, &v);
+    return __builtin_convertvector(v, vec);
+}
+
+static inline __attribute__((always_inline)) double load_one(const snug_dtype kind, const void *p,
+                                                             int64_t i) {
+    return (double)(kind == SNUG_F32 ? ((const float *)p)[i] : sn_half_at(kind, p, i));
 }
 
 /* --- sums over rows -------------------------------------------------------------------------- */
 typedef struct {
     sn_sums_kind kind;
-    const float *g, *x;           /* moments: x alone, as g */
-    const float *mean, *variance; /* layernorm: the second is rstd */
+    snug_dtype kind_of_rows;          /* f32 or a half */
+    const void *g, *x;                /* moments: x alone, as g */
+    const snug_view *mean, *variance; /* layernorm: the second is rstd */
     double epsilon;
     int64_t rows, C;
     int64_t n_blocks, block_rows;
@@ -47,31 +61,41 @@ size_t SN_CPU(channel_sums_workspace)(int64_t rows, int64_t channels) {
     return (size_t)(count_blocks(rows) * 2 * channels) * sizeof(double);
 }
 
-/* WIDE channels from k on, in registers over all rows of a block. kind is a constant where this is
- * called. */
-static inline __attribute__((always_inline)) void sum_wide(const sums *s, const sn_sums_kind kind,
-                                                           int64_t block, int64_t k) {
+static inline double statistic(const snug_view *v, int64_t i) {
+    return load_one(v->type.dtype, v->data, i);
+}
+
+/* WIDE channels from k on, in registers over all rows of a block. kind and rows, what g and x hold,
+ * are constants where this is called. */
+static inline __attribute__((always_inline)) void
+sum_wide(const sums *s, const sn_sums_kind kind, const snug_dtype rows, int64_t block, int64_t k) {
     vec first[4] = {0}, second[4] = {0}, mean[4] = {0}, rstd[4] = {0};
     double *out = s->partial + block * 2 * s->C + k;
 #pragma GCC unroll 4
     for (int v = 0; v < 4 && kind == SN_SUMS_NORMALISE; v++) {
-        mean[v] = load(s->mean + k + v * LANES);
-        for (int l = 0; l < LANES; l++)
-            rstd[v][l] = 1 / sqrt((double)s->variance[k + v * LANES + l] + s->epsilon);
+        double m[LANES], d[LANES];
+        for (int l = 0; l < LANES; l++) {
+            m[l] = statistic(s->mean, k + v * LANES + l);
+            d[l] = 1 / sqrt(statistic(s->variance, k + v * LANES + l) + s->epsilon);
+        }
+        memcpy(&mean[v], m, sizeof m);
+        memcpy(&rstd[v], d, sizeof d);
     }
     const int64_t last = sn_min_i64(s->rows, (block + 1) * s->block_rows);
     for (int64_t r = block * s->block_rows; r < last; r++) {
+        const double m = kind == SN_SUMS_LAYERNORM ? statistic(s->mean, r) : 0,
+                     d = kind == SN_SUMS_LAYERNORM ? statistic(s->variance, r) : 0;
 #pragma GCC unroll 4
         for (int v = 0; v < 4; v++) {
-            const vec g = load(s->g + r * s->C + k + v * LANES);
+            const int64_t at = r * s->C + k + v * LANES;
+            const vec g = load(rows, s->g, at);
             first[v] += g;
             if (kind == SN_SUMS_MOMENTS)
                 second[v] += g * g;
             else if (kind == SN_SUMS_NORMALISE)
-                second[v] += g * ((load(s->x + r * s->C + k + v * LANES) - mean[v]) * rstd[v]);
+                second[v] += g * ((load(rows, s->x, at) - mean[v]) * rstd[v]);
             else
-                second[v] +=
-                    g * ((load(s->x + r * s->C + k + v * LANES) - s->mean[r]) * s->variance[r]);
+                second[v] += g * ((load(rows, s->x, at) - m) * d);
         }
     }
 #pragma GCC unroll 4
@@ -82,35 +106,49 @@ static inline __attribute__((always_inline)) void sum_wide(const sums *s, const 
 }
 
 /* One channel, the same sums in the same order. */
-static void sum_narrow(const sums *s, int64_t block, int64_t k) {
+static inline __attribute__((always_inline)) void sum_narrow(const sums *s, const snug_dtype rows,
+                                                             int64_t block, int64_t k) {
     double first = 0, second = 0;
     const bool by_row = s->kind == SN_SUMS_LAYERNORM, moments = s->kind == SN_SUMS_MOMENTS;
-    const double mean = s->kind == SN_SUMS_NORMALISE ? (double)s->mean[k] : 0;
+    const double mean = s->kind == SN_SUMS_NORMALISE ? statistic(s->mean, k) : 0;
     const double rstd =
-        s->kind == SN_SUMS_NORMALISE ? 1 / sqrt((double)s->variance[k] + s->epsilon) : 0;
+        s->kind == SN_SUMS_NORMALISE ? 1 / sqrt(statistic(s->variance, k) + s->epsilon) : 0;
     const int64_t last = sn_min_i64(s->rows, (block + 1) * s->block_rows);
     for (int64_t r = block * s->block_rows; r < last; r++) {
-        const double g = s->g[r * s->C + k];
-        const double m = by_row ? (double)s->mean[r] : mean,
-                     d = by_row ? (double)s->variance[r] : rstd;
+        const double g = load_one(rows, s->g, r * s->C + k);
+        const double m = by_row ? statistic(s->mean, r) : mean,
+                     d = by_row ? statistic(s->variance, r) : rstd;
         first += g;
-        second += moments ? g * g : g * (((double)s->x[r * s->C + k] - m) * d);
+        second += moments ? g * g : g * ((load_one(rows, s->x, r * s->C + k) - m) * d);
     }
     s->partial[block * 2 * s->C + k] = first;
     s->partial[(block * 2 + 1) * s->C + k] = second;
 }
 
 /* Channels [k, last) of one block. */
-static void sum_strip(const sums *s, int64_t block, int64_t k, int64_t last) {
+static inline __attribute__((always_inline)) void
+sum_strip(const sums *s, const snug_dtype rows, int64_t block, int64_t k, int64_t last) {
     for (; k + WIDE <= last; k += WIDE)
         if (s->kind == SN_SUMS_MOMENTS)
-            sum_wide(s, SN_SUMS_MOMENTS, block, k);
+            sum_wide(s, SN_SUMS_MOMENTS, rows, block, k);
         else if (s->kind == SN_SUMS_NORMALISE)
-            sum_wide(s, SN_SUMS_NORMALISE, block, k);
+            sum_wide(s, SN_SUMS_NORMALISE, rows, block, k);
         else
-            sum_wide(s, SN_SUMS_LAYERNORM, block, k);
+            sum_wide(s, SN_SUMS_LAYERNORM, rows, block, k);
     for (; k < last; k++)
-        sum_narrow(s, block, k);
+        sum_narrow(s, rows, block, k);
+}
+
+static void sum_strip_f32(const sums *s, int64_t block, int64_t k, int64_t last) {
+    sum_strip(s, SNUG_F32, block, k, last);
+}
+
+static void sum_strip_f16(const sums *s, int64_t block, int64_t k, int64_t last) {
+    sum_strip(s, SNUG_F16, block, k, last);
+}
+
+static void sum_strip_bf16(const sums *s, int64_t block, int64_t k, int64_t last) {
+    sum_strip(s, SNUG_BF16, block, k, last);
 }
 
 /* Tasks: a block of rows and a strip of channels each. */
@@ -118,8 +156,13 @@ static void sum_tasks(const void *ctx, int64_t first, int64_t end) {
     const sums *s = ctx;
     const int64_t n_strips = sn_ceil_div(s->C, STRIP);
     for (int64_t task = first; task < end; task++) {
-        const int64_t k = task % n_strips * STRIP;
-        sum_strip(s, task / n_strips, k, sn_min_i64(s->C, k + STRIP));
+        const int64_t k = task % n_strips * STRIP, last = sn_min_i64(s->C, k + STRIP);
+        if (s->kind_of_rows == SNUG_F32)
+            sum_strip_f32(s, task / n_strips, k, last);
+        else if (s->kind_of_rows == SNUG_F16)
+            sum_strip_f16(s, task / n_strips, k, last);
+        else
+            sum_strip_bf16(s, task / n_strips, k, last);
     }
 }
 
@@ -136,10 +179,11 @@ void SN_CPU(channel_sums_f32)(const sn_call *c, sn_sums_kind kind) {
     const bool moments = kind == SN_SUMS_MOMENTS;
     sums s = {
         .kind = kind,
+        .kind_of_rows = c->in[0].type.dtype,
         .g = c->in[0].data,
         .x = moments ? NULL : c->in[1].data,
-        .mean = moments ? NULL : c->in[2].data,
-        .variance = moments ? NULL : c->in[3].data,
+        .mean = moments ? NULL : &c->in[2],
+        .variance = moments ? NULL : &c->in[3],
         .epsilon = kind == SN_SUMS_NORMALISE ? c->param[0].real : 0,
         .rows = sn_rows_of(&c->in[0].type),
         .C = sn_width_of(&c->in[0].type),
@@ -153,7 +197,50 @@ void SN_CPU(channel_sums_f32)(const sn_call *c, sn_sums_kind kind) {
 
 /* --- maps ------------------------------------------------------------------------------------ */
 /* Loops over the rows of input 0 take the call as it is. */
-static void each_row(const sn_call *c, sn_items rows) {
+typedef struct {
+    sn_items rows;
+} row_kernel;
+
+static void run_lined(const void *ctx, const sn_call *c, int64_t n) {
+    ((const row_kernel *)ctx)->rows(c, 0, n);
+}
+
+static const sn_row_roles roles[SN_N_OPS] = {
+    [SN_OP_normalise] = {"rvvvv", "r", 0},
+    [SN_OP_channel_affine] = {"rrvvv", "r", 0},
+    [SN_OP_layernorm] = {"rvv", "rss", 0},
+    [SN_OP_layernorm_dx] = {"rrvss", "r", 0},
+};
+
+static sn_row_roles roles_of(sn_op op, const snug_type *x) {
+    sn_row_roles with_scale = roles[op];
+    with_scale.own = op == SN_OP_normalise ? sn_width_of(x) : 0;
+    return with_scale;
+}
+
+size_t SN_CPU(norm_rows_workspace)(const sn_opdesc *d, int n_threads) {
+    const sn_row_roles of = roles_of(d->op, &d->in[0]);
+    return sn_row_lines_bytes(d, &of, n_threads);
+}
+
+/* `before`: what the rows need of the vectors, once; NULL: nothing. */
+static void each_row_of_halves(const sn_call *c, void (*before)(const sn_call *), sn_items rows) {
+    const sn_row_roles of = roles_of(c->op, &c->in[0].type);
+    const row_kernel kernel = {rows};
+    sn_row_lines l;
+    sn_row_lines_begin(&l, c, &of);
+    if (before && l.rows > 0)
+        before(&l.call);
+    sn_row_lines_run(&l, run_lined, &kernel);
+}
+
+static void each_row(const sn_call *c, void (*before)(const sn_call *), sn_items rows) {
+    if (sn_call_has_halves(c)) {
+        each_row_of_halves(c, before, rows);
+        return;
+    }
+    if (before)
+        before(c);
     sn_parallel(c, sn_type_count(&c->in[0].type), sn_rows_of(&c->in[0].type), rows, c);
 }
 
@@ -174,12 +261,15 @@ static void normalise_rows(const void *ctx, int64_t first, int64_t end) {
     }
 }
 
-void SN_CPU(normalise_f32)(const sn_call *c) {
+static void find_scale(const sn_call *c) {
     const float *variance = c->in[2].data, *gamma = c->in[3].data;
     float *scale = c->workspace;
     for (int64_t k = 0; k < sn_width_of(&c->in[0].type); k++)
         scale[k] = (float)((double)gamma[k] / sqrt((double)variance[k] + c->param[0].real));
-    each_row(c, normalise_rows);
+}
+
+void SN_CPU(normalise_f32)(const sn_call *c) {
+    each_row(c, find_scale, normalise_rows);
 }
 
 static void affine_rows(const void *ctx, int64_t first, int64_t end) {
@@ -197,7 +287,7 @@ static void affine_rows(const void *ctx, int64_t first, int64_t end) {
 }
 
 void SN_CPU(channel_affine_f32)(const sn_call *c) {
-    each_row(c, affine_rows);
+    each_row(c, NULL, affine_rows);
 }
 
 /* --- layer normalisation: sums over a row ---------------------------------------------------- */
@@ -244,7 +334,7 @@ static void layernorm_rows(const void *ctx, int64_t first, int64_t end) {
 }
 
 void SN_CPU(layernorm_f32)(const sn_call *c) {
-    each_row(c, layernorm_rows);
+    each_row(c, NULL, layernorm_rows);
 }
 
 static void layernorm_dx_row(const sn_call *c, int64_t r, int64_t C) {
@@ -269,5 +359,5 @@ static void layernorm_dx_rows(const void *ctx, int64_t first, int64_t end) {
 }
 
 void SN_CPU(layernorm_dx_f32)(const sn_call *c) {
-    each_row(c, layernorm_dx_rows);
+    each_row(c, NULL, layernorm_dx_rows);
 }

@@ -139,43 +139,58 @@ static snug_status check_window(const int64_t kernel[2], snug_error *err) {
 
 static snug_status describe_maxpool(const sn_opdesc *d, int n_threads, sn_variant *out,
                                     snug_error *err) {
-    (void)n_threads;
     SNUG_TRY(check_window(d->attrs.pool.kernel, err));
     out->opaque_bytes[1] = (size_t)sn_type_count(&d->out[0]);
+    out->workspace_bytes = SN_CPU(pool_workspace)(d, n_threads);
     return SNUG_OK;
 }
 
-static snug_status describe_maxpool_code(const sn_opdesc *d, int n_threads, sn_variant *out,
+static snug_status describe_maxpool_pick(const sn_opdesc *d, int n_threads, sn_variant *out,
                                          snug_error *err) {
     (void)n_threads;
     (void)out;
     return check_window(d->attrs.pool_grad.kernel, err);
 }
 
+static snug_status describe_avgpool(const sn_opdesc *d, int n_threads, sn_variant *out,
+                                    snug_error *err) {
+    (void)err;
+    out->workspace_bytes = SN_CPU(pool_workspace)(d, n_threads);
+    return SNUG_OK;
+}
+
+static snug_status describe_backward(const sn_opdesc *d, int n_threads, sn_variant *out,
+                                     snug_error *err) {
+    if (d->op == SN_OP_maxpool_grad)
+        SNUG_TRY(check_window(d->attrs.pool_grad.kernel, err));
+    out->workspace_bytes = SN_CPU(pool_backward_workspace)(d, n_threads);
+    return SNUG_OK;
+}
+
 /* --- which kernel runs ----------------------------------------------------------------------- */
 static snug_status run_maxpool(const sn_call *c, snug_error *err) {
-    if (!sn_call_is_f32(c))
+    if (sn_call_is_f64(c))
         return reference_maxpool(c, err);
     SN_CPU(maxpool_f32)(c);
     return SNUG_OK;
 }
 
 static snug_status run_maxpool_grad(const sn_call *c, snug_error *err) {
-    if (!sn_call_is_f32(c))
+    if (sn_call_is_f64(c))
         return reference_maxpool_grad(c, err);
     SN_CPU(pool_backward_f32)(c, c->in[1].data);
     return SNUG_OK;
 }
 
 static snug_status run_avgpool(const sn_call *c, snug_error *err) {
-    if (!sn_call_is_f32(c))
+    if (sn_call_is_f64(c))
         return reference_avgpool(c, err);
     SN_CPU(avgpool_f32)(c);
     return SNUG_OK;
 }
 
 static snug_status run_avgpool_grad(const sn_call *c, snug_error *err) {
-    if (!sn_call_is_f32(c))
+    if (sn_call_is_f64(c))
         return reference_avgpool_grad(c, err);
     SN_CPU(pool_backward_f32)(c, NULL);
     return SNUG_OK;
@@ -184,10 +199,10 @@ static snug_status run_avgpool_grad(const sn_call *c, snug_error *err) {
 SN_CPU_FAMILY(maxpool, .reference = reference_maxpool, .run = run_maxpool,
               .takes_stored = SN_HALF_DTYPES, .describe = describe_maxpool)
 SN_CPU_FAMILY(maxpool_grad, .reference = reference_maxpool_grad, .run = run_maxpool_grad,
-              .takes_stored = SN_HALF_DTYPES, .describe = describe_maxpool_code)
+              .takes_stored = SN_HALF_DTYPES, .describe = describe_backward)
 SN_CPU_FAMILY(maxpool_pick, .reference = reference_maxpool_pick, .run = reference_maxpool_pick,
-              .takes_stored = SN_HALF_DTYPES, .describe = describe_maxpool_code)
+              .takes_stored = SN_HALF_DTYPES, .describe = describe_maxpool_pick)
 SN_CPU_FAMILY(avgpool, .reference = reference_avgpool, .run = run_avgpool,
-              .takes_stored = SN_HALF_DTYPES)
+              .takes_stored = SN_HALF_DTYPES, .describe = describe_avgpool)
 SN_CPU_FAMILY(avgpool_grad, .reference = reference_avgpool_grad, .run = run_avgpool_grad,
-              .takes_stored = SN_HALF_DTYPES)
+              .takes_stored = SN_HALF_DTYPES, .describe = describe_backward)

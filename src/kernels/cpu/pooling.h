@@ -69,7 +69,9 @@ static inline int64_t sn_pool_y(const sn_pool *p, int64_t n, int64_t i, int64_t 
     return ((n * p->oh + i) * p->ow + j) * p->C;
 }
 
-/* The fast kernels, f32. */
+/* The fast kernels, of f32 and of halves, which need a workspace. */
+size_t SN_CPU(pool_workspace)(const sn_opdesc *d, int n_threads);
+size_t SN_CPU(pool_backward_workspace)(const sn_opdesc *d, int n_threads);
 void SN_CPU(maxpool_f32)(const sn_call *c);
 void SN_CPU(avgpool_f32)(const sn_call *c);
 /* code NULL: of avgpool. */

@@ -12,6 +12,8 @@
 #include "kernels/cpu/loops.h"
 #include "kernels/cpu/real_elements.h"
 
+#include <stdio.h>
+
 /* H numbers of an operand. */
 typedef struct {
     sn_reals of;
@@ -396,6 +398,8 @@ static double efficiency(int64_t batch, int n_threads) {
         (void)err;                                                                                 \
         if (d->in[0].dtype == SNUG_F32)                                                            \
             out->workspace_bytes = SN_CPU(recurrent_workspace)(d, fixed, back, scratch);           \
+        else if (sn_dtype_is_half(d->in[0].dtype))                                                 \
+            snprintf(out->impl, sizeof out->impl, "reference");                                    \
         out->efficiency *= efficiency(d->in[0].dims[0], n_threads);                                \
         return SNUG_OK;                                                                            \
     }                                                                                              \

@@ -11,12 +11,12 @@
  *
  * A vector register holds the 16 lanes of a contiguous run, or the same lane of 16 neighbouring
  * columns. Blocks are what threads share; with more than one, their sums wait in the workspace.
- * Other dtypes are summed in plain order, in double or in 64 bits, and so is every product. Maximum
- * and minimum have no order; NaN wins them. */
-#include "kernels/cpu/loops.h"
+ * Halves are summed as the floats they are, and rounded once. Other dtypes are summed in plain
+ * order, in double or in 64 bits, and so is every product. Maximum and minimum have no order; NaN
+ * wins them. */
+#include "kernels/cpu/real_elements.h"
 
 #include <assert.h>
-#include <math.h>
 #include <string.h>
 
 #define LANES 16
@@ -143,6 +143,20 @@ static int64_t group_offset(const axis_group *g, int64_t i) {
                 best = i;                                                                          \
         return best;                                                                               \
     }
+/* The same of halves. */
+#define FIND_HALF(name, kind, beats)                                                               \
+    static int64_t name(const void *data, int64_t n, int64_t step) {                               \
+        float most = n > 0 ? sn_half_at(kind, data, 0) : 0;                                        \
+        int64_t best = 0;                                                                          \
+        for (int64_t i = 1; i < n; i++) {                                                          \
+            const float v = sn_half_at(kind, data, i * step);                                      \
+            if (most == most && (v beats most || v != v)) {                                        \
+                most = v;                                                                          \
+                best = i;                                                                          \
+            }                                                                                      \
+        }                                                                                          \
+        return best;                                                                               \
+    }
 #define PLAIN_LOOPS(dtype, name, M, A, smallest, largest)                                          \
     REDUCE_ONE(sum_##name, M, A, c->accumulate ? (A)*out : (A)0, result + v)                       \
     REDUCE_ONE(prod_##name, M, A, (A)1, result *v)                                                 \
@@ -151,6 +165,68 @@ static int64_t group_offset(const axis_group *g, int64_t i) {
     FIND_ONE(argmax_##name, M, >)                                                                  \
     FIND_ONE(argmin_##name, M, <)
 TYPE_MAP(PLAIN_LOOPS)
+FIND_HALF(argmax_f16, SNUG_F16, >)
+FIND_HALF(argmin_f16, SNUG_F16, <)
+FIND_HALF(argmax_bf16, SNUG_BF16, >)
+FIND_HALF(argmin_bf16, SNUG_BF16, <)
+
+/* Stores a result, or adds it to what is there; rounded to f32, then to what holds it. */
+static void put_real(const snug_view *out, int64_t o, double v, bool accumulate) {
+    const sn_reals to = sn_reals_of(out);
+    sn_real_put(to, o, (double)(float)(accumulate ? sn_real_at(to, o) + v : v));
+}
+
+/* Halves in. */
+static void half_one(const sn_call *c, const geometry *g, int64_t o) {
+    const snug_view *in = &c->in[0];
+    const int64_t first = group_offset(&g->kept, o);
+    group_place p = {{0}, 0};
+    double result = c->op == SN_OP_sum    ? 0
+                    : c->op == SN_OP_prod ? 1
+                    : c->op == SN_OP_max  ? -INFINITY
+                                          : INFINITY;
+    for (int64_t i = 0; i < g->reduced.count; i++, group_next(&g->reduced, &p)) {
+        const double v = (double)sn_half_at(in->type.dtype, in->data, first + p.at);
+        if (c->op == SN_OP_sum)
+            result += v;
+        else if (c->op == SN_OP_prod)
+            result *= v;
+        else if (v != v || (c->op == SN_OP_max ? v > result : v < result))
+            result = v;
+    }
+    put_real(&c->out[0], o, result, c->accumulate);
+}
+
+/* Narrow whole numbers. */
+static void narrow_one(const sn_call *c, const geometry *g, int64_t o) {
+    const snug_view *in = &c->in[0], *out = &c->out[0];
+    const snug_dtype dtype = in->type.dtype;
+    const int64_t first = group_offset(&g->kept, o), most = (int64_t)sn_dtype_largest(dtype);
+    const int64_t least = sn_dtype_counts(dtype) ? 0 : -most - 1;
+    group_place p = {{0}, 0};
+    uint64_t result = c->op == SN_OP_sum
+                          ? (c->accumulate ? (uint64_t)sn_narrow_at(dtype, out->data, o) : 0)
+                      : c->op == SN_OP_prod ? 1
+                      : c->op == SN_OP_max  ? (uint64_t)least
+                                            : (uint64_t)most;
+    for (int64_t i = 0; i < g->reduced.count; i++, group_next(&g->reduced, &p)) {
+        const int64_t v = sn_narrow_at(dtype, in->data, first + p.at);
+        if (c->op == SN_OP_sum)
+            result += (uint64_t)v;
+        else if (c->op == SN_OP_prod)
+            result *= (uint64_t)v;
+        else if (c->op == SN_OP_max ? v > (int64_t)result : v < (int64_t)result)
+            result = (uint64_t)v;
+    }
+    sn_narrow_put(dtype, out->data, o, result);
+}
+
+#define NARROW_MAP(X)                                                                              \
+    X(SNUG_I16, i16, int16_t)                                                                      \
+    X(SNUG_U16, u16, uint16_t)                                                                     \
+    X(SNUG_U32, u32, uint32_t)
+#define NARROW_LOOPS(dtype, name, M) FIND_ONE(argmax_##name, M, >) FIND_ONE(argmin_##name, M, <)
+NARROW_MAP(NARROW_LOOPS)
 
 typedef void (*reduce_one)(const sn_call *c, const geometry *g, int64_t o);
 typedef int64_t (*find_one)(const void *data, int64_t n, int64_t step);
@@ -161,14 +237,22 @@ static const reduce_one plain[SN_N_OPS][SNUG_N_DTYPES] = {
 #define PLAIN_PROD(dtype, name, ...) [dtype] = prod_##name,
 #define PLAIN_MAX(dtype, name, ...)  [dtype] = max_##name,
 #define PLAIN_MIN(dtype, name, ...)  [dtype] = min_##name,
-    [SN_OP_sum] = {TYPE_MAP(PLAIN_SUM)},
-    [SN_OP_prod] = {TYPE_MAP(PLAIN_PROD)},
-    [SN_OP_max] = {TYPE_MAP(PLAIN_MAX)},
-    [SN_OP_min] = {TYPE_MAP(PLAIN_MIN)}};
+#define STORED                                                                                     \
+    [SNUG_F16] = half_one, [SNUG_BF16] = half_one, [SNUG_I16] = narrow_one,                        \
+    [SNUG_U16] = narrow_one, [SNUG_U32] = narrow_one
+    [SN_OP_sum] = {TYPE_MAP(PLAIN_SUM) STORED},
+    [SN_OP_prod] = {TYPE_MAP(PLAIN_PROD) STORED},
+    [SN_OP_max] = {TYPE_MAP(PLAIN_MAX) STORED},
+    [SN_OP_min] = {TYPE_MAP(PLAIN_MIN) STORED}};
 static const find_one finds[SN_N_OPS][SNUG_N_DTYPES] = {
 #define PLAIN_ARGMAX(dtype, name, ...) [dtype] = argmax_##name,
 #define PLAIN_ARGMIN(dtype, name, ...) [dtype] = argmin_##name,
-    [SN_OP_argmax] = {TYPE_MAP(PLAIN_ARGMAX)}, [SN_OP_argmin] = {TYPE_MAP(PLAIN_ARGMIN)}};
+    [SN_OP_argmax] =
+        {TYPE_MAP(PLAIN_ARGMAX) NARROW_MAP(PLAIN_ARGMAX)[SNUG_F16] = argmax_f16, [SNUG_BF16] =
+                                                                                     argmax_bf16},
+    [SN_OP_argmin] = {
+        TYPE_MAP(PLAIN_ARGMIN) NARROW_MAP(PLAIN_ARGMIN)[SNUG_F16] = argmin_f16, [SNUG_BF16] =
+                                                                                    argmin_bf16}};
 
 typedef struct {
     const sn_call *c;
@@ -194,7 +278,21 @@ static snug_status reference(const sn_call *c, snug_error *err) {
     return each_output(c, plain[c->op][c->in[0].type.dtype], err);
 }
 
-/* --- the f32 sum: units and blocks ------------------------------------------------------------ */
+/* --- the sum of f32 and of halves: units and blocks ------------------------------------------- */
+/* `kind` says what x holds, a constant in each of three kernels. */
+static inline __attribute__((always_inline)) void load(const snug_dtype kind, const void *x,
+                                                       int64_t at, lanes *v) {
+    if (kind == SNUG_F32)
+        memcpy(v, (const float *)x + at, sizeof *v);
+    else
+        sn_halves_16(kind, x, at, v);
+}
+
+static inline __attribute__((always_inline)) float load_one(const snug_dtype kind, const void *x,
+                                                            int64_t at) {
+    return kind == SNUG_F32 ? ((const float *)x)[at] : sn_half_at(kind, x, at);
+}
+
 static double fold(float *lane) {
     for (int width = LANES / 2; width > 0; width /= 2)
         for (int j = 0; j < width; j++)
@@ -202,52 +300,58 @@ static double fold(float *lane) {
     return (double)lane[0];
 }
 
-static double sum_unit(const float *x, int64_t n) {
+static inline __attribute__((always_inline)) double sum_unit(const snug_dtype kind, const void *x,
+                                                             int64_t at, int64_t n) {
     lanes sum = {0}, v;
     float lane[LANES];
     int64_t i = 0;
     for (; i + LANES <= n; i += LANES) {
-        memcpy(&v, x + i, sizeof v);
+        load(kind, x, at + i, &v);
         sum += v;
     }
     memcpy(lane, &sum, sizeof lane);
     for (int64_t j = 0; i + j < n; j++)
-        lane[j] += x[i + j];
+        lane[j] += load_one(kind, x, at + i + j);
     return fold(lane);
 }
 
-static double sum_run(const float *x, int64_t n) {
+static inline __attribute__((always_inline)) double sum_run(const snug_dtype kind, const void *x,
+                                                            int64_t at, int64_t n) {
     double sum = 0;
     for (int64_t i = 0; i < n; i += UNIT)
-        sum += sum_unit(x + i, sn_min_i64(UNIT, n - i));
+        sum += sum_unit(kind, x, at + i, sn_min_i64(UNIT, n - i));
     return sum;
 }
 
 /* Elements `step` apart. */
-static double sum_unit_strided(const float *x, int64_t n, int64_t step) {
+static inline __attribute__((always_inline)) double
+sum_unit_strided(const snug_dtype kind, const void *x, int64_t at, int64_t n, int64_t step) {
     float lane[LANES] = {0};
     for (int64_t i = 0; i < n; i++)
-        lane[i % LANES] += x[i * step];
+        lane[i % LANES] += load_one(kind, x, at + i * step);
     return fold(lane);
 }
 
 /* A unit of LANES neighbouring columns: register j has lane j of each. The loops over j are
  * unrolled, so that the sums stay in registers. */
-static void sum_unit_columns(const float *x, int64_t n, int64_t step, double *sum) {
+static inline __attribute__((always_inline)) void sum_unit_columns(const snug_dtype kind,
+                                                                   const void *x, int64_t at,
+                                                                   int64_t n, int64_t step,
+                                                                   double *sum) {
     lanes lane[LANES] = {{0}}, v;
     float column[LANES];
     int64_t i = 0;
-    for (; i + LANES <= n; i += LANES, x += LANES * step) {
+    for (; i + LANES <= n; i += LANES, at += LANES * step) {
 #pragma GCC unroll 16
         for (int j = 0; j < LANES; j++) {
-            memcpy(&v, x + j * step, sizeof v);
+            load(kind, x, at + j * step, &v);
             lane[j] += v;
         }
     }
 #pragma GCC unroll 16
     for (int j = 0; j < LANES; j++) {
         if (i + j < n) {
-            memcpy(&v, x + j * step, sizeof v);
+            load(kind, x, at + j * step, &v);
             lane[j] += v;
         }
     }
@@ -263,31 +367,49 @@ static void sum_unit_columns(const float *x, int64_t n, int64_t step, double *su
 }
 
 /* Rows [0, n) of `width` columns, rows `step` apart; n <= BLOCK, width <= STRIP. */
-static void sum_block_columns(const float *x, int64_t n, int64_t step, int64_t width, double *sum) {
+static inline __attribute__((always_inline)) void sum_block_columns(const snug_dtype kind,
+                                                                    const void *x, int64_t at,
+                                                                    int64_t n, int64_t step,
+                                                                    int64_t width, double *sum) {
     for (int64_t k = 0; k < width; k++)
         sum[k] = 0;
     for (int64_t i = 0; i < n; i += UNIT) {
         const int64_t rows = sn_min_i64(UNIT, n - i);
         int64_t k = 0;
         for (; k + LANES <= width; k += LANES)
-            sum_unit_columns(x + i * step + k, rows, step, sum + k);
+            sum_unit_columns(kind, x, at + i * step + k, rows, step, sum + k);
         for (; k < width; k++)
-            sum[k] += sum_unit_strided(x + i * step + k, rows, step);
+            sum[k] += sum_unit_strided(kind, x, at + i * step + k, rows, step);
     }
 }
 
-/* --- the f32 sum: tasks ----------------------------------------------------------------------- */
+/* A block: of one row, or of columns that are `step` apart. */
+typedef void (*block_sum)(const void *x, int64_t at, int64_t n, int64_t step, int64_t width,
+                          double *sum);
+#define BLOCK_SUM(name, kind)                                                                      \
+    static void name(const void *x, int64_t at, int64_t n, int64_t step, int64_t width,            \
+                     double *sum) {                                                                \
+        if (step == 1)                                                                             \
+            sum[0] = sum_run(kind, x, at, n);                                                      \
+        else                                                                                       \
+            sum_block_columns(kind, x, at, n, step, width, sum);                                   \
+    }
+BLOCK_SUM(block_f32, SNUG_F32)
+BLOCK_SUM(block_f16, SNUG_F16)
+BLOCK_SUM(block_bf16, SNUG_BF16)
+
+static const block_sum block_sums[SNUG_N_DTYPES] = {
+    [SNUG_F32] = block_f32, [SNUG_F16] = block_f16, [SNUG_BF16] = block_bf16};
+
+/* --- the same: tasks -------------------------------------------------------------------------- */
 typedef struct {
-    const float *x;
-    float *out;
+    const void *x;
+    const snug_view *out;
+    block_sum sum;
     double *partial; /* [outer, blocks, inner]; used with more than one block */
     int64_t extent, inner, blocks, strips;
     bool accumulate;
 } sum_plan;
-
-static void put_sum(const sum_plan *p, int64_t o, double sum) {
-    p->out[o] = (float)(p->accumulate ? (double)p->out[o] + sum : sum);
-}
 
 /* One block of one strip of columns (of one row when inner is 1). */
 static void sum_strip(const sum_plan *p, int64_t task) {
@@ -295,18 +417,14 @@ static void sum_strip(const sum_plan *p, int64_t task) {
     const int64_t outer = task / p->strips / p->blocks;
     const int64_t first = strip * STRIP, width = sn_min_i64(STRIP, p->inner - first);
     const int64_t n = sn_min_i64(BLOCK, p->extent - block * BLOCK);
-    const float *x = p->x + (outer * p->extent + block * BLOCK) * p->inner + first;
     double sum[STRIP];
-    if (p->inner == 1)
-        sum[0] = sum_run(x, n);
-    else
-        sum_block_columns(x, n, p->inner, width, sum);
+    p->sum(p->x, (outer * p->extent + block * BLOCK) * p->inner + first, n, p->inner, width, sum);
     if (p->blocks > 1)
         memcpy(p->partial + (outer * p->blocks + block) * p->inner + first, sum,
                (size_t)width * sizeof *sum);
     else
         for (int64_t k = 0; k < width; k++)
-            put_sum(p, outer * p->inner + first + k, sum[k]);
+            put_real(p->out, outer * p->inner + first + k, sum[k], p->accumulate);
 }
 
 static void sum_strips(const void *ctx, int64_t first, int64_t end) {
@@ -322,14 +440,15 @@ static void add_blocks(const void *ctx, int64_t first, int64_t end) {
         double sum = 0;
         for (int64_t b = 0; b < p->blocks; b++)
             sum += partial[b * p->inner];
-        put_sum(p, o, sum);
+        put_real(p->out, o, sum, p->accumulate);
     }
 }
 
 static void sum_simple(const sn_call *c, const geometry *g) {
     const sum_plan p = {
         .x = c->in[0].data,
-        .out = c->out[0].data,
+        .out = &c->out[0],
+        .sum = block_sums[c->in[0].type.dtype],
         .partial = c->workspace,
         .extent = g->reduced.count,
         .inner = g->inner,
@@ -345,7 +464,7 @@ static void sum_simple(const sn_call *c, const geometry *g) {
         sn_parallel(c, g->kept.count * p.blocks, g->kept.count, add_blocks, &p);
 }
 
-/* --- the f32 sum: axes that do not lie together ----------------------------------------------- */
+/* --- the same: axes that do not lie together ----------------------------------------------- */
 /* The same order; units are gathered first, of LANES neighbouring outputs where the last axis
  * stays, which then share every cache line. */
 typedef struct {
@@ -355,13 +474,14 @@ typedef struct {
 } scattered_sum;
 
 /* The next n reduced elements of one output, one after the other. */
-static void gather_run(const axis_group *g, group_place *p, const float *x, int64_t n, float *to) {
+static void gather_run(const axis_group *g, group_place *p, const void *x, snug_dtype kind,
+                       int64_t first, int64_t n, float *to) {
     const int last = g->n - 1;
     const int64_t step = g->stride[last];
     for (int64_t j = 0; j < n;) {
         const int64_t run = sn_min_i64(g->dims[last] - p->index[last], n - j);
         for (int64_t k = 0; k < run; k++)
-            to[j + k] = x[p->at + k * step];
+            to[j + k] = load_one(kind, x, first + p->at + k * step);
         j += run;
         p->index[last] += run - 1;
         p->at += (run - 1) * step;
@@ -369,28 +489,31 @@ static void gather_run(const axis_group *g, group_place *p, const float *x, int6
     }
 }
 
-static void gather_rows(const axis_group *g, group_place *p, const float *x, int64_t n,
-                        int64_t width, float *to) {
+static void gather_rows(const axis_group *g, group_place *p, const void *x, snug_dtype kind,
+                        int64_t first, int64_t n, int64_t width, float *to) {
     for (int64_t j = 0; j < n; j++, group_next(g, p))
-        memcpy(to + j * LANES, x + p->at, (size_t)width * sizeof *to);
+        if (kind == SNUG_F32)
+            memcpy(to + j * LANES, (const float *)x + first + p->at, (size_t)width * sizeof *to);
+        else
+            sn_halves_to_f32(kind, (const uint16_t *)x + first + p->at, width, to + j * LANES);
 }
 
 /* Outputs `first` on, `width` of them. */
 static void sum_scattered(const scattered_sum *l, int64_t first, int64_t width) {
     const axis_group *const reduced = &l->g.reduced;
-    const float *x = (const float *)l->c->in[0].data + group_offset(&l->g.kept, first);
-    float *out = (float *)l->c->out[0].data + first;
+    const snug_view *in = &l->c->in[0];
+    const int64_t from = group_offset(&l->g.kept, first);
     float unit[UNIT * LANES] = {0};
     double total[LANES] = {0}, block[LANES] = {0};
     group_place p = {{0}, 0};
     for (int64_t i = 0; i < reduced->count; i += UNIT) {
         const int64_t n = sn_min_i64(UNIT, reduced->count - i);
         if (width > 1) {
-            gather_rows(reduced, &p, x, n, width, unit);
-            sum_unit_columns(unit, n, LANES, block);
+            gather_rows(reduced, &p, in->data, in->type.dtype, from, n, width, unit);
+            sum_unit_columns(SNUG_F32, unit, 0, n, LANES, block);
         } else {
-            gather_run(reduced, &p, x, n, unit);
-            block[0] += sum_unit(unit, n);
+            gather_run(reduced, &p, in->data, in->type.dtype, from, n, unit);
+            block[0] += sum_unit(SNUG_F32, unit, 0, n);
         }
         if ((i + UNIT) % BLOCK != 0 && i + UNIT < reduced->count)
             continue;
@@ -400,7 +523,7 @@ static void sum_scattered(const scattered_sum *l, int64_t first, int64_t width) 
         }
     }
     for (int64_t k = 0; k < width; k++)
-        out[k] = (float)(l->c->accumulate ? (double)out[k] + total[k] : total[k]);
+        put_real(&l->c->out[0], first + k, total[k], l->c->accumulate);
 }
 
 static void sum_scattered_strips(const void *ctx, int64_t begin, int64_t end) {
@@ -427,7 +550,7 @@ static void run_scattered(const sn_call *c, const geometry *g) {
 
 static snug_status run_sum(const sn_call *c, snug_error *err) {
     const geometry g = geometry_of(&c->in[0].type, &c->attrs->axes.axes);
-    if (c->in[0].type.dtype != SNUG_F32)
+    if (!block_sums[c->in[0].type.dtype])
         return reference(c, err);
     if (g.simple)
         sum_simple(c, &g);
@@ -441,7 +564,7 @@ static snug_status describe_sum(const sn_opdesc *d, int n_threads, sn_variant *o
     const geometry g = geometry_of(&d->in[0], &d->attrs.axes.axes);
     (void)n_threads, (void)err;
     /* At most input bytes / 1024: one double for more than 2048 floats. */
-    if (d->in[0].dtype == SNUG_F32 && g.simple && g.reduced.count > BLOCK)
+    if (block_sums[d->in[0].dtype] && g.simple && g.reduced.count > BLOCK)
         out->workspace_bytes =
             (size_t)(g.kept.count * sn_ceil_div(g.reduced.count, BLOCK)) * sizeof(double);
     return SNUG_OK;
@@ -469,8 +592,7 @@ static float max_run(const float *x, int64_t n, float sign) {
 }
 
 typedef struct {
-    const float *x;
-    float *out;
+    const snug_view *x, *out;
     int64_t extent, inner, strips;
     float sign;
 } max_plan;
@@ -485,27 +607,72 @@ static void max_columns(const max_plan *p, const float *x, int64_t width, float 
         out[k] *= p->sign;
 }
 
+/* The same of halves, which are widened a piece at a time. */
+static void max_run_halves(const max_plan *p, const uint16_t *x, uint16_t *out) {
+    const snug_dtype kind = p->x->type.dtype;
+    float line[UNIT], best = -INFINITY;
+    for (int64_t i = 0; i < p->extent; i += UNIT) {
+        const int64_t n = sn_min_i64(UNIT, p->extent - i);
+        sn_halves_to_f32(kind, x + i, n, line);
+        best = larger(best, p->sign * max_run(line, n, p->sign));
+    }
+    best *= p->sign;
+    sn_halves_of_f32(kind, &best, 1, out);
+}
+
+static void max_columns_halves(const max_plan *p, const uint16_t *x, int64_t width, uint16_t *out) {
+    const snug_dtype kind = p->x->type.dtype;
+    float line[UNIT], best[UNIT];
+    for (int64_t k = 0; k < width; k++)
+        best[k] = -INFINITY;
+    for (int64_t i = 0; i < p->extent; i++) {
+        sn_halves_to_f32(kind, x + i * p->inner, width, line);
+        for (int64_t k = 0; k < width; k++)
+            best[k] = larger(best[k], p->sign * line[k]);
+    }
+    for (int64_t k = 0; k < width; k++)
+        best[k] *= p->sign;
+    sn_halves_of_f32(kind, best, width, out);
+}
+
+/* Of the columns at `from`, or of the row. */
+static void max_strip(const max_plan *p, int64_t from, int64_t width, int64_t to) {
+    const float *x = (const float *)p->x->data + from;
+    float *out = (float *)p->out->data + to;
+    if (p->inner == 1)
+        *out = max_run(x, p->extent, p->sign);
+    else
+        max_columns(p, x, width, out);
+}
+
+static void max_strip_halves(const max_plan *p, int64_t from, int64_t width, int64_t to) {
+    const uint16_t *x = (const uint16_t *)p->x->data + from;
+    uint16_t *out = (uint16_t *)p->out->data + to;
+    if (p->inner == 1)
+        max_run_halves(p, x, out);
+    else
+        max_columns_halves(p, x, width, out);
+}
+
 /* Strips of UNIT columns (rows when inner is 1). */
 static void max_strips(const void *ctx, int64_t begin, int64_t end) {
     const max_plan *p = ctx;
     for (int64_t task = begin; task < end; task++) {
         const int64_t outer = task / p->strips, first = task % p->strips * UNIT;
-        const float *x = p->x + outer * p->extent * p->inner + first;
-        if (p->inner == 1)
-            p->out[outer] = max_run(x, p->extent, p->sign);
-        else
-            max_columns(p, x, sn_min_i64(UNIT, p->inner - first),
-                        p->out + outer * p->inner + first);
+        (sn_dtype_is_half(p->x->type.dtype) ? max_strip_halves : max_strip)(
+            p, outer * p->extent * p->inner + first, sn_min_i64(UNIT, p->inner - first),
+            outer * p->inner + first);
     }
 }
 
 static snug_status run_max(const sn_call *c, snug_error *err) {
     const geometry g = geometry_of(&c->in[0].type, &c->attrs->axes.axes);
-    if (c->in[0].type.dtype != SNUG_F32 || !g.simple)
+    const snug_dtype dtype = c->in[0].type.dtype;
+    if ((dtype != SNUG_F32 && !sn_dtype_is_half(dtype)) || !g.simple)
         return reference(c, err);
     const max_plan p = {
-        .x = c->in[0].data,
-        .out = c->out[0].data,
+        .x = &c->in[0],
+        .out = &c->out[0],
         .extent = g.reduced.count,
         .inner = g.inner,
         .strips = sn_ceil_div(g.inner, UNIT),
@@ -548,9 +715,12 @@ static snug_status run_argmax(const sn_call *c, snug_error *err) {
     return SNUG_OK;
 }
 
-SN_CPU_FAMILY(sum, .reference = reference, .run = run_sum, .describe = describe_sum)
-SN_CPU_FAMILY(prod, .reference = reference, .run = reference)
-SN_CPU_FAMILY(max, .reference = reference, .run = run_max)
-SN_CPU_FAMILY(min, .reference = reference, .run = run_max)
-SN_CPU_FAMILY(argmax, .reference = run_argmax, .run = run_argmax)
-SN_CPU_FAMILY(argmin, .reference = run_argmax, .run = run_argmax)
+SN_CPU_FAMILY(sum, .reference = reference, .run = run_sum, .takes_stored = SN_STORED_DTYPES,
+              .describe = describe_sum)
+#define FAMILY(name, plain, fast)                                                                  \
+    SN_CPU_FAMILY(name, .reference = plain, .run = fast, .takes_stored = SN_STORED_DTYPES)
+FAMILY(prod, reference, reference)
+FAMILY(max, reference, run_max)
+FAMILY(min, reference, run_max)
+FAMILY(argmax, run_argmax, run_argmax)
+FAMILY(argmin, run_argmax, run_argmax)

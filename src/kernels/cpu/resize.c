@@ -2,8 +2,9 @@
  *
  * The fast kernel writes down the taps of both axes (for the gradient: of the transposed maps) and
  * then makes one row of the result after the other: the rows of the picture it is made of are added
- * into a buffer of the thread, whose pixels are added along the width. The reference looks the taps
- * up for each element and adds in double. */
+ * into a buffer of the thread, whose pixels are added along the width. Rows of halves are widened
+ * into it, and made in a second one before they are rounded. The reference looks the taps up for
+ * each element and adds in double. */
 #include "kernels/cpu/loops.h"
 #include "kernels/cpu/real_elements.h"
 #include "kernels/cpu/resize_taps.h"
@@ -13,6 +14,7 @@
 #include <string.h>
 
 #define MAX_REFERENCE_TAPS 512 /* an output cannot have more than there are inputs */
+#define LINE               512 /* halves widened at once */
 
 /* The maps of both axes, as a call has them: from picture to result of the *forward* row. */
 static sn_resize_axis axis_of(const sn_attrs_resize *a, const snug_type *picture,
@@ -56,6 +58,27 @@ static void plain_pixel(const plain *m, const sn_resize_axis *axes, const int64_
     }
 }
 
+/* Pixel (n, i, j) of the gradient of a picture of halves: one sum, rounded once. */
+static void plain_back_pixel(const plain *m, const sn_resize_axis *axes, const int64_t *at) {
+    float rows[MAX_REFERENCE_TAPS], columns[MAX_REFERENCE_TAPS];
+    const int64_t C = m->p->dims[3], to = pixel(m->p, at[0], at[1], at[2]);
+    for (int64_t c = 0; c < C; c++) {
+        double sum = 0;
+        for (int64_t o = 0; o < m->r->dims[1] * m->r->dims[2]; o++) {
+            const int64_t i = o / m->r->dims[2], j = o % m->r->dims[2];
+            const sn_taps r = sn_resize_taps(&axes[0], i), s = sn_resize_taps(&axes[1], j);
+            const int64_t a = at[1] - r.first, b = at[2] - s.first;
+            if (a < 0 || a >= r.n || b < 0 || b >= s.n)
+                continue;
+            sn_resize_weights(&axes[0], i, r, rows);
+            sn_resize_weights(&axes[1], j, s, columns);
+            sum += (double)rows[a] * (double)columns[b] *
+                   sn_real_at(m->result, pixel(m->r, at[0], i, j) + c);
+        }
+        sn_real_put(m->picture, to + c, sum);
+    }
+}
+
 static snug_status plain_by(const sn_call *c, bool back, snug_error *err) {
     const snug_view *picture = back ? &c->out[0] : &c->in[0],
                     *result = back ? &c->in[0] : &c->out[0];
@@ -67,12 +90,14 @@ static snug_status plain_by(const sn_call *c, bool back, snug_error *err) {
         return sn_fail(err, SNUG_E_UNSUPPORTED,
                        "the reference kernel takes pictures of at most %d rows and columns",
                        MAX_REFERENCE_TAPS);
+    const bool by_picture = back && sn_dtype_is_half(picture->type.dtype);
+    const snug_type *over = by_picture ? m.p : m.r;
     if (back)
         memset(picture->data, 0, picture->bytes);
-    for (int64_t n = 0; n < m.r->dims[0]; n++)
-        for (int64_t i = 0; i < m.r->dims[1]; i++)
-            for (int64_t j = 0; j < m.r->dims[2]; j++)
-                plain_pixel(&m, axes, (const int64_t[]){n, i, j});
+    for (int64_t n = 0; n < over->dims[0]; n++)
+        for (int64_t i = 0; i < over->dims[1]; i++)
+            for (int64_t j = 0; j < over->dims[2]; j++)
+                (by_picture ? plain_back_pixel : plain_pixel)(&m, axes, (const int64_t[]){n, i, j});
     return SNUG_OK;
 }
 
@@ -96,18 +121,26 @@ typedef struct {
 typedef struct {
     sn_resize_axis axis[2];
     bool back;
-    map map[2];      /* what the kernel applies */
-    int64_t taps[2]; /* weights of each */
-    int64_t row;     /* elements of a thread's buffer */
-    size_t element;
+    map map[2];            /* what the kernel applies */
+    int64_t taps[2];       /* weights of each */
+    int64_t row;           /* elements of a thread's buffer */
+    bool halves;           /* with a row of the result behind one of the picture */
+    size_t element;        /* that the kernel computes with */
     size_t buffers, bytes; /* of all threads, which come first; of everything */
 } layout;
+
+static int64_t whole_lines(int64_t elements) {
+    return (elements + 15) / 16 * 16;
+}
 
 /* False: the workspace would be larger than the address space. */
 static bool lay_out(const sn_opdesc *d, bool back, int n_threads, layout *out) {
     const snug_type *picture = back ? &d->out[0] : &d->in[0],
                     *result = back ? &d->in[0] : &d->out[0];
-    layout l = {.back = back, .element = snug_dtype_bytes(d->in[0].dtype)};
+    const bool halves = sn_dtype_is_half(d->in[0].dtype);
+    layout l = {.back = back,
+                .halves = halves,
+                .element = halves ? sizeof(float) : snug_dtype_bytes(d->in[0].dtype)};
     *out = l;
     if (sn_type_count(picture) == 0 || sn_type_count(result) == 0)
         return true;
@@ -120,7 +153,8 @@ static bool lay_out(const sn_opdesc *d, bool back, int n_threads, layout *out) {
         words += 2 * (l.axis[k].to + 1) + (back ? 2 * (l.axis[k].from + 1) : 0);
         floats += l.taps[k] * (back ? 2 : 1);
     }
-    l.row = (d->in[0].dims[2] * d->in[0].dims[3] + 15) / 16 * 16; /* whole cache lines */
+    l.row = whole_lines(d->in[0].dims[2] * d->in[0].dims[3]);
+    l.row += halves ? whole_lines(d->out[0].dims[2] * d->out[0].dims[3]) : 0;
     const size_t maps = (size_t)words * sizeof(int64_t) + (size_t)floats * sizeof(float);
     const size_t threads = n_threads < 1 ? 1 : (size_t)n_threads;
     const bool fits = sn_size_mul((size_t)l.row, l.element * threads, &l.buffers) &&
@@ -250,9 +284,42 @@ typedef void (*make_row)(const resize_loop *r, int64_t row, void *buffer);
 MAKE_ROW(row_f32, float)
 MAKE_ROW(row_f64, double)
 
+/* to = w * from, or is added to. */
+static void add_halves(snug_dtype kind, const uint16_t *from, float w, bool add, int64_t n,
+                       float *to) {
+    float line[LINE];
+    for (int64_t i = 0; i < n; i += LINE) {
+        const int64_t length = sn_min_i64(LINE, n - i);
+        sn_halves_to_f32(kind, from + i, length, line);
+        for (int64_t k = 0; k < length; k++)
+            to[i + k] = add ? to[i + k] + w * line[k] : w * line[k];
+    }
+}
+
+/* The sums of row_f32 on rows widened into the buffer. */
+static void row_half(const resize_loop *r, int64_t row, void *buffer) {
+    const snug_view *in = &r->c->in[0], *out = &r->c->out[0];
+    const int64_t C = in->type.dims[3], width = in->type.dims[2] * C;
+    const int64_t n = row / out->type.dims[1], i = row % out->type.dims[1];
+    const int64_t across = out->type.dims[2] * C;
+    const map *down = &r->l->map[0];
+    float *sum = buffer, *made = sum + whole_lines(width);
+    const int64_t taps = down->start[i + 1] - down->start[i];
+    for (int64_t k = 0; k < width && taps == 0; k++)
+        sum[k] = 0;
+    for (int64_t t = 0; t < taps; t++)
+        add_halves(in->type.dtype,
+                   (const uint16_t *)in->data + (n * in->type.dims[1] + down->first[i] + t) * width,
+                   down->weight[down->start[i] + t], t > 0, width, sum);
+    row_f32_across(&r->l->map[1], sum, made, out->type.dims[2], C);
+    sn_halves_of_f32(out->type.dtype, made, across, (uint16_t *)out->data + row * across);
+}
+
 static void resize_parts(const void *ctx, int64_t first, int64_t end) {
     const resize_loop *r = ctx;
-    const make_row make = r->l->element == sizeof(double) ? row_f64 : row_f32;
+    const make_row make = r->l->halves                      ? row_half
+                          : r->l->element == sizeof(double) ? row_f64
+                                                            : row_f32;
     for (int64_t p = first; p < end; p++) {
         char *buffer = r->buffers + (size_t)(p * r->l->row) * r->l->element;
         for (int64_t row = r->n_rows * p / r->n_parts; row < r->n_rows * (p + 1) / r->n_parts;
@@ -314,6 +381,7 @@ static snug_status describe_resize_grad(const sn_opdesc *d, int n_threads, sn_va
     return describe_by(d, true, n_threads, out, err);
 }
 
-SN_CPU_FAMILY(resize, .reference = reference_resize, .run = run_resize, .describe = describe_resize)
+SN_CPU_FAMILY(resize, .reference = reference_resize, .run = run_resize,
+              .takes_stored = SN_HALF_DTYPES, .describe = describe_resize)
 SN_CPU_FAMILY(resize_grad, .reference = reference_resize_grad, .run = run_resize_grad,
-              .describe = describe_resize_grad)
+              .takes_stored = SN_HALF_DTYPES, .describe = describe_resize_grad)

@@ -1,8 +1,8 @@
 /* scan.c: running sums and products along an axis. A value is [outer, extent, inner] with the
- * middle scanned; f32 runs in double and is rounded where it is stored, integers wrap. Strips of
- * columns are scanned together, each column in its own order, so bits do not depend on the strip.
- * An element is read before its place is written: the output may be the input. */
-#include "kernels/cpu/loops.h"
+ * middle scanned; floats run in double and are rounded where they are stored, integers wrap. Strips
+ * of columns are scanned together, each column in its own order, so bits do not depend on the
+ * strip. An element is read before its place is written: the output may be the input. */
+#include "kernels/cpu/real_elements.h"
 
 #define STRIP 64 /* columns one task scans */
 
@@ -58,12 +58,77 @@ typedef void (*scan_element)(const scan *s, int64_t at, int64_t i);
 SUM_MAP(SCAN_LOOPS)
 PROD_MAP(SCAN_LOOPS)
 
+/* Halves are rounded to f32 and then to what holds them. */
+static void half_strip(const scan *s, int64_t at, int64_t width) {
+    const snug_dtype dtype = s->c->in[0].type.dtype;
+    const uint16_t *x = (const uint16_t *)s->c->in[0].data + at;
+    uint16_t *out = (uint16_t *)s->c->out[0].data + at;
+    const bool adds = s->c->op == SN_OP_cumsum;
+    double sum[STRIP];
+    float line[STRIP];
+    for (int64_t k = 0; k < width; k++)
+        sum[k] = adds ? 0 : 1;
+    for (int64_t n = 0, i = s->first; n < s->extent; n++, i += s->step) {
+        sn_halves_to_f32(dtype, x + i * s->inner, width, line);
+        for (int64_t k = 0; k < width; k++) {
+            const double before = sum[k], v = (double)line[k];
+            sum[k] = adds ? before + v : before * v;
+            line[k] = (float)(s->exclusive ? before : sum[k]);
+        }
+        sn_halves_of_f32(dtype, line, width, out + i * s->inner);
+    }
+}
+
+static void half_element(const scan *s, int64_t at, int64_t i) {
+    const sn_reals x = sn_reals_of(&s->c->in[0]), out = sn_reals_of(&s->c->out[0]);
+    const bool adds = s->c->op == SN_OP_cumsum;
+    double sum = adds ? 0 : 1;
+    for (int64_t j = s->first; j != i + (s->exclusive ? 0 : s->step); j += s->step) {
+        const double v = sn_real_at(x, at + j * s->inner);
+        sum = adds ? sum + v : sum * v;
+    }
+    sn_real_put(out, at + i * s->inner, sum);
+}
+
+/* Narrow whole numbers. */
+static void narrow_strip(const scan *s, int64_t at, int64_t width) {
+    const snug_view *x = &s->c->in[0], *out = &s->c->out[0];
+    const bool adds = s->c->op == SN_OP_cumsum;
+    uint64_t sum[STRIP];
+    for (int64_t k = 0; k < width; k++)
+        sum[k] = adds ? 0 : 1;
+    for (int64_t n = 0, i = s->first; n < s->extent; n++, i += s->step)
+        for (int64_t k = 0; k < width; k++) {
+            const int64_t place = at + i * s->inner + k;
+            const uint64_t before = sum[k];
+            const uint64_t v = (uint64_t)sn_narrow_at(x->type.dtype, x->data, place);
+            sum[k] = adds ? before + v : before * v;
+            sn_narrow_put(x->type.dtype, out->data, place, s->exclusive ? before : sum[k]);
+        }
+}
+
+static void narrow_element(const scan *s, int64_t at, int64_t i) {
+    const snug_view *x = &s->c->in[0], *out = &s->c->out[0];
+    const bool adds = s->c->op == SN_OP_cumsum;
+    uint64_t sum = adds ? 0 : 1;
+    for (int64_t j = s->first; j != i + (s->exclusive ? 0 : s->step); j += s->step) {
+        const uint64_t v = (uint64_t)sn_narrow_at(x->type.dtype, x->data, at + j * s->inner);
+        sum = adds ? sum + v : sum * v;
+    }
+    sn_narrow_put(x->type.dtype, out->data, at + i * s->inner, sum);
+}
+
+#define STORED(how)                                                                                \
+    [SNUG_F16] = half_##how, [SNUG_BF16] = half_##how, [SNUG_I16] = narrow_##how,                  \
+    [SNUG_U16] = narrow_##how, [SNUG_U32] = narrow_##how
 #define STRIP_ENTRY(dtype, name, ...)   [dtype] = name##_strip,
 #define ELEMENT_ENTRY(dtype, name, ...) [dtype] = name##_element,
 static const scan_strip strips[SN_N_OPS][SNUG_N_DTYPES] = {
-    [SN_OP_cumsum] = {SUM_MAP(STRIP_ENTRY)}, [SN_OP_cumprod] = {PROD_MAP(STRIP_ENTRY)}};
+    [SN_OP_cumsum] = {SUM_MAP(STRIP_ENTRY) STORED(strip)},
+    [SN_OP_cumprod] = {PROD_MAP(STRIP_ENTRY) STORED(strip)}};
 static const scan_element elements[SN_N_OPS][SNUG_N_DTYPES] = {
-    [SN_OP_cumsum] = {SUM_MAP(ELEMENT_ENTRY)}, [SN_OP_cumprod] = {PROD_MAP(ELEMENT_ENTRY)}};
+    [SN_OP_cumsum] = {SUM_MAP(ELEMENT_ENTRY) STORED(element)},
+    [SN_OP_cumprod] = {PROD_MAP(ELEMENT_ENTRY) STORED(element)}};
 
 static scan scan_of(const sn_call *c) {
     const sn_attrs_scan *a = &c->attrs->scan;
@@ -116,5 +181,7 @@ static snug_status reference_scan(const sn_call *c, snug_error *err) {
     return SNUG_OK;
 }
 
-SN_CPU_FAMILY(cumsum, .reference = reference_scan, .run = run_scan)
-SN_CPU_FAMILY(cumprod, .reference = reference_scan, .run = run_scan)
+SN_CPU_FAMILY(cumsum, .reference = reference_scan, .run = run_scan,
+              .takes_stored = SN_STORED_DTYPES)
+SN_CPU_FAMILY(cumprod, .reference = reference_scan, .run = run_scan,
+              .takes_stored = SN_STORED_DTYPES)

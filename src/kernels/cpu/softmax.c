@@ -179,25 +179,36 @@ static snug_status reference_sigmoid_xent(const sn_call *c, snug_error *err) {
 }
 
 /* --- which kernel runs ----------------------------------------------------------------------- */
+static snug_status describe_rows(const sn_opdesc *d, int n_threads, sn_variant *out,
+                                 snug_error *err) {
+    (void)err;
+    out->workspace_bytes = SN_CPU(softmax_workspace)(d, n_threads);
+    return SNUG_OK;
+}
+
 #define RUN(name, fast)                                                                            \
     static snug_status run_##name(const sn_call *c, snug_error *err) {                             \
-        if (!sn_call_is_f32(c))                                                                    \
+        if (sn_call_is_f64(c))                                                                     \
             return reference_##name(c, err);                                                       \
         fast(c);                                                                                   \
         return SNUG_OK;                                                                            \
-    }                                                                                              \
+    }
+#define ROWS(name, fast)                                                                           \
+    RUN(name, fast)                                                                                \
     SN_CPU_FAMILY(name, .reference = reference_##name, .run = run_##name,                          \
-                  .takes_stored = SN_HALF_DTYPES)
-RUN(softmax, SN_CPU(softmax_f32))
-RUN(softmax_grad, SN_CPU(softmax_grad_f32))
-RUN(log_softmax, SN_CPU(log_softmax_f32))
-RUN(softmax_xent, SN_CPU(xent_f32))
-RUN(softmax_xent_grad, SN_CPU(xent_grad_f32))
-RUN(sparse_xent_grad, SN_CPU(xent_grad_f32))
+                  .takes_stored = SN_HALF_DTYPES, .describe = describe_rows)
+ROWS(softmax, SN_CPU(softmax_f32))
+ROWS(softmax_grad, SN_CPU(softmax_grad_f32))
+ROWS(log_softmax, SN_CPU(log_softmax_f32))
+ROWS(softmax_xent, SN_CPU(xent_f32))
+ROWS(softmax_xent_grad, SN_CPU(xent_grad_f32))
+ROWS(sparse_xent_grad, SN_CPU(xent_grad_f32))
 RUN(sigmoid_xent, SN_CPU(sigmoid_xent_f32))
+SN_CPU_FAMILY(sigmoid_xent, .reference = reference_sigmoid_xent, .run = run_sigmoid_xent,
+              .takes_stored = SN_HALF_DTYPES)
 
 static snug_status run_sparse_xent(const sn_call *c, snug_error *err) {
-    if (!sn_call_is_f32(c))
+    if (sn_call_is_f64(c))
         return reference_sparse_xent(c, err);
     SNUG_TRY(check_labels(c, err));
     SN_CPU(xent_f32)(c);
@@ -205,4 +216,4 @@ static snug_status run_sparse_xent(const sn_call *c, snug_error *err) {
 }
 
 SN_CPU_FAMILY(sparse_xent, .reference = reference_sparse_xent, .run = run_sparse_xent,
-              .takes_stored = SN_HALF_DTYPES, .check_data = check_labels)
+              .takes_stored = SN_HALF_DTYPES, .describe = describe_rows, .check_data = check_labels)

@@ -1,10 +1,12 @@
-/* softmax.h: the fast f32 kernels over rows. */
+/* softmax.h: the fast kernels over rows, of f32 and of halves. */
 #ifndef SN_KERNELS_CPU_SOFTMAX_H
 #define SN_KERNELS_CPU_SOFTMAX_H
 
 #include "kernels/cpu/cpu.h"
 #include "kernels/cpu/isa.h"
 
+/* Of halves; f32 needs none. */
+size_t SN_CPU(softmax_workspace)(const sn_opdesc *d, int n_threads);
 void SN_CPU(softmax_f32)(const sn_call *c);
 void SN_CPU(log_softmax_f32)(const sn_call *c);
 void SN_CPU(softmax_grad_f32)(const sn_call *c);

@@ -1,4 +1,4 @@
-/* softmax_fast.c: f32 softmax and cross-entropies.
+/* softmax_fast.c: f32 softmax and cross-entropies; halves run on lines of f32 (row_lines.h).
  *
  * Narrow rows (up to NARROW classes) are taken ROWS at a time and turned, so that a vector holds
  * the same class of ROWS rows: ten classes fill vectors, too. A last group of fewer rows computes
@@ -9,6 +9,7 @@
 
 #include "kernels/cpu/loops.h"
 #include "kernels/cpu/real_elements.h"
+#include "kernels/cpu/row_lines.h"
 #include "kernels/cpu/vmath.h"
 
 enum { ROWS = 16, NARROW = 64, LANES = 16 };
@@ -369,8 +370,36 @@ static void run_groups(const void *ctx, int64_t begin, int64_t end) {
     }
 }
 
+/* Rows [0, n) of another call. */
+static void run_lined(const void *ctx, const sn_call *c, int64_t n) {
+    row_loop l = *(const row_loop *)ctx;
+    l.c = c;
+    l.rows = n;
+    run_groups(&l, 0, sn_ceil_div(n, ROWS));
+}
+
+static const sn_row_roles roles[SN_N_OPS] = {
+    [SN_OP_softmax] = {"r", "r", 0},
+    [SN_OP_log_softmax] = {"r", "r", 0},
+    [SN_OP_softmax_grad] = {"rr", "r", 0},
+    [SN_OP_softmax_xent] = {"rr", "s", 0},
+    [SN_OP_softmax_xent_grad] = {"rrs", "r", 0},
+    [SN_OP_sparse_xent] = {"rs", "s", 0},
+    [SN_OP_sparse_xent_grad] = {"rss", "r", 0},
+};
+
+size_t SN_CPU(softmax_workspace)(const sn_opdesc *d, int n_threads) {
+    return sn_desc_has_halves(d) ? sn_row_lines_bytes(d, &roles[d->op], n_threads) : 0;
+}
+
 static void run_rows(const sn_call *c, group_body narrow, row_body wide) {
     const row_loop l = {c, narrow, wide, sn_rows_of(&c->in[0].type), sn_width_of(&c->in[0].type)};
+    if (sn_call_has_halves(c)) {
+        sn_row_lines lines;
+        sn_row_lines_begin(&lines, c, &roles[c->op]);
+        sn_row_lines_run(&lines, run_lined, &l);
+        return;
+    }
     /* an exp costs more than a move */
     sn_parallel(c, 4 * l.rows * l.width, sn_ceil_div(l.rows, ROWS), run_groups, &l);
 }
@@ -404,5 +433,9 @@ static void sigmoid_xent_span(const sn_call *c, int64_t first, int64_t n) {
 }
 
 void SN_CPU(sigmoid_xent_f32)(const sn_call *c) {
-    sn_spans(c, sn_type_count(&c->in[0].type), sigmoid_xent_span);
+    const int64_t n = sn_type_count(&c->in[0].type);
+    if (sn_call_has_halves(c))
+        sn_line_spans(c, n, sigmoid_xent_span, SNUG_F32);
+    else
+        sn_spans(c, n, sigmoid_xent_span);
 }

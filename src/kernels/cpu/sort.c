@@ -7,6 +7,7 @@
  *          in, then it is emptied from the top: no scratch. For few of many, short rows, 64 bits
  *   radix  (key, place) as one 64-bit number, a pass over each byte of the key, in scratch
  *   count  the reference: for each element, how many come before it */
+#include "kernels/cpu/half_floats.h"
 #include "kernels/cpu/loops.h"
 #include "kernels/cpu/vmath.h"
 
@@ -25,24 +26,32 @@ struct rows {
     bool descending, wide;
 };
 
-/* Whether element a comes before element b. */
-#define BEFORE(name, M)                                                                            \
+/* Whether element a comes before element b. C: what they are compared in. */
+#define BEFORE_AS(name, M, C, get)                                                                 \
     static bool name(const void *data, int64_t a, int64_t b, bool descending) {                    \
         const M *x = data;                                                                         \
-        const M p = descending ? x[b] : x[a], q = descending ? x[a] : x[b];                        \
+        const C p = get(descending ? x[b] : x[a]), q = get(descending ? x[a] : x[b]);              \
         const bool less = q != q ? p == p : p < q, more = p != p ? q == q : q < p;                 \
         return less || (!more && a < b);                                                           \
     }
+#define BEFORE(name, M) BEFORE_AS(name, M, M, )
 BEFORE(before_f32, float)
 BEFORE(before_f64, double)
 BEFORE(before_i8, int8_t)
 BEFORE(before_u8, uint8_t)
 BEFORE(before_i32, int32_t)
 BEFORE(before_i64, int64_t)
+BEFORE(before_i16, int16_t)
+BEFORE(before_u16, uint16_t)
+BEFORE(before_u32, uint32_t)
+BEFORE_AS(before_f16, sn_f16, float, )
+BEFORE_AS(before_bf16, sn_bf16, float, sn_bf16_wide)
 
 static bool (*const orders[SNUG_N_DTYPES])(const void *, int64_t, int64_t, bool) = {
-    [SNUG_F32] = before_f32, [SNUG_F64] = before_f64, [SNUG_I8] = before_i8,
-    [SNUG_U8] = before_u8,   [SNUG_I32] = before_i32, [SNUG_I64] = before_i64,
+    [SNUG_F32] = before_f32, [SNUG_F64] = before_f64,   [SNUG_I8] = before_i8,
+    [SNUG_U8] = before_u8,   [SNUG_I32] = before_i32,   [SNUG_I64] = before_i64,
+    [SNUG_I16] = before_i16, [SNUG_U16] = before_u16,   [SNUG_U32] = before_u32,
+    [SNUG_F16] = before_f16, [SNUG_BF16] = before_bf16,
 };
 
 static const char *row_at(const rows *r, int64_t row) {
@@ -112,13 +121,27 @@ static inline uint32_t key_f32(float x) {
     return x != x ? UINT32_MAX : u >> 31 ? ~u : u | 0x80000000u;
 }
 
+/* The same of a half in the upper two bytes: the lower two are no work. `infinity`: its bits. */
+static inline uint32_t key_half(uint16_t u, uint16_t infinity) {
+    const uint16_t size = u & 0x7fff;
+    const uint16_t key = u >> 15 && size > 0 ? (uint16_t)~u : size | 0x8000;
+    return (uint32_t)(size > infinity ? UINT16_MAX : key) << 16;
+}
+
+static inline uint32_t key_at(snug_dtype dtype, const void *x, int64_t i) {
+    if (dtype == SNUG_F32)
+        return key_f32(((const float *)x)[i]);
+    if (dtype == SNUG_I32)
+        return (uint32_t)((const int32_t *)x)[i] ^ 0x80000000u;
+    return key_half(((const uint16_t *)x)[i], dtype == SNUG_F16 ? 0x7c00 : 0x7f80);
+}
+
 static void fill_keys(const rows *r, int64_t row, uint64_t *to) {
-    const bool real = r->c->in[0].type.dtype == SNUG_F32;
+    const snug_dtype dtype = r->c->in[0].type.dtype;
     const char *x = row_at(r, row);
     const uint32_t turn = r->descending ? UINT32_MAX : 0;
     for (int64_t i = 0; i < r->n; i++) {
-        const uint32_t key =
-            real ? key_f32(((const float *)x)[i]) : (uint32_t)((const int32_t *)x)[i] ^ 0x80000000u;
+        const uint32_t key = key_at(dtype, x, i);
         to[i] = (uint64_t)(key ^ turn) << 32 | (uint32_t)i;
     }
 }
@@ -160,8 +183,9 @@ static void radix_line(const rows *r, int64_t row, uint64_t *scratch) {
 
 static bool wants_radix(const snug_type *t, int64_t k) {
     const int64_t n = t->dims[t->rank - 1];
-    return (t->dtype == SNUG_F32 || t->dtype == SNUG_I32) && n >= RADIX_LEAST && n <= UINT32_MAX &&
-           k > n / 16;
+    const bool has_keys =
+        t->dtype == SNUG_F32 || t->dtype == SNUG_I32 || sn_dtype_is_half(t->dtype);
+    return has_keys && n >= RADIX_LEAST && n <= UINT32_MAX && k > n / 16;
 }
 
 /* Rows are shared out among so many, each with scratch of its own. */
@@ -249,4 +273,5 @@ static snug_status run_sort(const sn_call *c, snug_error *err) {
     return each_row(c, sort_line, err);
 }
 
-SN_CPU_FAMILY(sort, .reference = reference_sort, .run = run_sort, .describe = describe_sort)
+SN_CPU_FAMILY(sort, .reference = reference_sort, .run = run_sort, .takes_stored = SN_STORED_DTYPES,
+              .describe = describe_sort)

@@ -13,11 +13,14 @@
 
 /* clang-format off */
 /*      name        f32                                       double */
-#define UNARY_MAP(X)                                                                               \
+#define NUMBER_MAP(X)                                                                              \
     X(neg,          -x,                                       -x)                                  \
     X(abs,          fabsf(x),                                 fabs(x))                             \
     X(sign,         x > 0 ? 1.0f : x < 0 ? -1.0f : x,         x > 0 ? 1 : x < 0 ? -1 : x)          \
     X(square,       x * x,                                    x * x)                               \
+    X(relu,         x < 0 ? 0 : x,                            x < 0 ? 0 : x)                       \
+    X(clip,         x < p ? p : x > q ? q : x,                x < p ? p : x > q ? q : x)
+#define REAL_MAP(X)                                                                                \
     X(sqrt,         sqrtf(x),                                 sqrt(x))                             \
     X(rsqrt,        1.0f / sqrtf(x),                          1 / sqrt(x))                         \
     X(reciprocal,   1.0f / x,                                 1 / x)                               \
@@ -25,13 +28,12 @@
     X(log,          sn_log_f32(x),                            log(x))                              \
     X(tanh,         sn_tanh_f32(x),                           tanh(x))                             \
     X(sigmoid,      sn_sigmoid_f32(x),                        sigmoid(x))                          \
-    X(softplus,     sn_softplus_f32(x),                       softplus(x)) \
+    X(softplus,     sn_softplus_f32(x),                       softplus(x))                         \
     X(erf,          sn_erf_f32(x),                            erf(x))                              \
-    X(relu,         x < 0 ? 0 : x,                            x < 0 ? 0 : x)                       \
     X(leaky_relu,   x < 0 ? p * x : x,                        x < 0 ? p * x : x)                   \
     X(elu,          x > 0 ? x : p * sn_expm1_f32(x),          x > 0 ? x : p * expm1(x))            \
     X(silu,         x * sn_sigmoid_f32(x),                    x * sigmoid(x))                      \
-    X(gelu,         gelu_value_f32(x),                        0.5 * x * (1 + erf(x * ROOT_HALF))) \
+    X(gelu,         gelu_value_f32(x),                        0.5 * x * (1 + erf(x * ROOT_HALF)))  \
     X(gelu_tanh,    0.5f * x * (1.0f + sn_tanh_f32(gelu_arg(x))),0.5 * x * (1 + tanh(gelu_arg(x))))\
     X(mish,         x * mish_gate_f32(x),                     x * tanh(softplus(x)))               \
     X(relu_max,     x < 0 ? 0 : x > p ? p : x,                x < 0 ? 0 : x > p ? p : x)           \
@@ -39,7 +41,6 @@
     X(hard_silu,    x * (relu6f(x + 3.0f) / 6.0f),            x * (relu6(x + 3) / 6))              \
     X(affine,       p * x + q,                                p * x + q)                           \
     X(power,        raised(x, p),                             pow(x, p))                           \
-    X(clip,         x < p ? p : x > q ? q : x,                x < p ? p : x > q ? q : x)           \
     X(tan,          tanf(x),                                  tan(x))                              \
     X(asin,         asinf(x),                                 asin(x))                             \
     X(acos,         acosf(x),                                 acos(x))                             \
@@ -60,6 +61,7 @@
     X(ceil,         ceilf(x),                                 ceil(x))                             \
     X(round,        rintf(x),                                 rint(x))                             \
     X(trunc,        truncf(x),                                trunc(x))
+#define UNARY_MAP(X) NUMBER_MAP(X) REAL_MAP(X)
 
 /* g is the gradient of the output, y input 1: the output for relu, relu_max, elu, tanh, sigmoid,
  * else the input. */
@@ -76,7 +78,7 @@
     X(relu_max_grad,   y > 0 && y < p ? g : 0,                y > 0 && y < p ? g : 0)              \
     X(hard_silu_grad,  g * hard_silu_slope_f32(y),            g * hard_silu_slope(y))
 
-/* On integers, computed in 64 bits, wrapping. */
+/* NUMBER_MAP on integers, computed in 64 bits, wrapping. */
 #define INTEGER_MAP(X)                                      \
     X(neg, (int64_t)(0 - (uint64_t)x))                      \
     X(abs, x < 0 ? (int64_t)(0 - (uint64_t)x) : x)          \
@@ -355,9 +357,12 @@ static snug_status run(const sn_call *c, snug_error *err) {
     return sn_map_run(c, map_of(c), err);
 }
 
+#define NUMBER_FAMILY(name, ...)                                                                   \
+    SN_CPU_FAMILY(name, .reference = reference, .run = run, .takes_stored = SN_STORED_DTYPES)
+NUMBER_MAP(NUMBER_FAMILY)
 #define FAMILY(name, ...)                                                                          \
     SN_CPU_FAMILY(name, .reference = reference, .run = run, .takes_stored = SN_HALF_DTYPES)
-UNARY_MAP(FAMILY)
+REAL_MAP(FAMILY)
 WAVE_MAP(FAMILY)
 PAIR_MAP(FAMILY)
 SN_CPU_FAMILY(logical_not, .reference = reference, .run = run)

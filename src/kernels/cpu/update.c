@@ -124,6 +124,10 @@ static snug_status run(const sn_call *c, snug_error *err) {
     return sn_map_run(c, map_of(c), err);
 }
 
-#define FAMILY(name, SPAN)                                                                         \
-    SN_CPU_FAMILY(name, .reference = reference, .run = run, .takes_stored = SN_HALF_DTYPES)
-UPDATE_MAP(FAMILY)
+#define FAMILY(name, takes)                                                                        \
+    SN_CPU_FAMILY(name, .reference = reference, .run = run, .takes_stored = takes)
+FAMILY(assign_add, SN_STORED_DTYPES)
+FAMILY(moving_average, SN_HALF_DTYPES)
+FAMILY(sgd, SN_HALF_DTYPES)
+FAMILY(sgd_momentum, SN_HALF_DTYPES)
+FAMILY(adam, SN_HALF_DTYPES)

@@ -8,7 +8,7 @@
  * A result pixel has up to four taps; taps without weight are left out, so that shifts by whole
  * pixels copy. The gradient adds the taps of a picture in the order of its result's pixels; a
  * thread owns some channels of a picture. */
-#include "kernels/cpu/loops.h"
+#include "kernels/cpu/parts.h"
 #include "kernels/cpu/real_elements.h"
 
 #include "op/picture_attrs.h"
@@ -158,24 +158,26 @@ static snug_status reference_warp(const sn_call *c, snug_error *err) {
 typedef struct {
     const sn_call *c;
     warp w;
-    int64_t pieces; /* of the channels; warp_grad */
+    /* warp_grad */
+    int64_t pieces; /* of the channels */
+    sn_parts parts;
 } warp_loop;
 
-/* NAME_inside: between four pixels; C is a constant where it is small. False: near the border, or
- * on a pixel's row or column. */
-#define WARP_ROW(name, M)                                                                          \
-    static void name##_taps(const warp *w, const tap *taps, int n, const M *picture, M *to) {      \
+/* S: what memory holds, M: the type computed in. NAME_inside: between four pixels; C is a constant
+ * where it is small. False: near the border, or on a pixel's row or column. */
+#define WARP_ROW(name, S, M, get, put)                                                             \
+    static void name##_taps(const warp *w, const tap *taps, int n, const S *picture, S *to) {      \
         for (int64_t i = 0; i < w->channels; i++) {                                                \
             M sum = 0;                                                                             \
             for (int k = 0; k < n; k++)                                                            \
-                sum +=                                                                             \
-                    (M)taps[k].weight *                                                            \
-                    (taps[k].offset < 0 ? (M)w->fill : picture[taps[k].offset * w->channels + i]); \
-            to[i] = sum;                                                                           \
+                sum += (M)taps[k].weight *                                                         \
+                       (taps[k].offset < 0 ? (M)w->fill                                            \
+                                           : (M)get(picture[taps[k].offset * w->channels + i]));   \
+            to[i] = put(sum);                                                                      \
         }                                                                                          \
     }                                                                                              \
     static inline __attribute__((always_inline)) bool name##_inside(                               \
-        const warp *w, spot s, const M *picture, M *restrict to, const int64_t C) {                \
+        const warp *w, spot s, const S *picture, S *restrict to, const int64_t C) {                \
         if (!(s.x > 0 && s.y > 0 && s.x < (float)(w->width - 1) && s.y < (float)(w->height - 1)))  \
             return false;                                                                          \
         const int64_t left = (int64_t)s.x, top = (int64_t)s.y;                                     \
@@ -185,13 +187,14 @@ typedef struct {
             return false;                                                                          \
         const M a = (M)over * (M)up, b = (M)right * (M)up, c = (M)over * (M)down,                  \
                 d = (M)right * (M)down;                                                            \
-        const M *one = picture + (top * w->width + left) * C, *two = one + w->width * C;           \
+        const S *one = picture + (top * w->width + left) * C, *two = one + w->width * C;           \
         for (int64_t i = 0; i < C; i++)                                                            \
-            to[i] = a * one[i] + b * one[C + i] + c * two[i] + d * two[C + i];                     \
+            to[i] = put(a * get(one[i]) + b * get(one[C + i]) + c * get(two[i]) +                  \
+                        d * get(two[C + i]));                                                      \
         return true;                                                                               \
     }                                                                                              \
     static inline __attribute__((always_inline)) void name##_row(                                  \
-        const warp *w, const float *t, int64_t y, const M *picture, M *to, const int64_t C) {      \
+        const warp *w, const float *t, int64_t y, const S *picture, S *to, const int64_t C) {      \
         for (int64_t x = 0; x < w->out_width; x++, to += C) {                                      \
             const spot s = spot_of(w, t, x, y);                                                    \
             tap taps[4];                                                                           \
@@ -204,8 +207,8 @@ typedef struct {
         const warp *w = &l->w;                                                                     \
         const int64_t C = w->channels, n = row / w->out_height, y = row % w->out_height;           \
         const float *t = transform_of(l->c, n);                                                    \
-        const M *picture = (const M *)l->c->in[0].data + n * w->height * w->width * C;             \
-        M *to = (M *)l->c->out[0].data + row * w->out_width * C;                                   \
+        const S *picture = (const S *)l->c->in[0].data + n * w->height * w->width * C;             \
+        S *to = (S *)l->c->out[0].data + row * w->out_width * C;                                   \
         if (C == 1)                                                                                \
             name##_row(w, t, y, picture, to, 1);                                                   \
         else if (C == 3)                                                                           \
@@ -213,14 +216,18 @@ typedef struct {
         else                                                                                       \
             name##_row(w, t, y, picture, to, C);                                                   \
     }
-WARP_ROW(warp_f32, float)
-WARP_ROW(warp_f64, double)
+WARP_ROW(warp_f32, float, float, , )
+WARP_ROW(warp_f64, double, double, , )
+WARP_ROW(warp_f16, sn_f16, float, , (sn_f16))
+WARP_ROW(warp_bf16, sn_bf16, float, sn_bf16_wide, sn_bf16_of)
+
+static void (*const warps[SNUG_N_DTYPES])(const warp_loop *, int64_t) = {
+    [SNUG_F32] = warp_f32, [SNUG_F64] = warp_f64, [SNUG_F16] = warp_f16, [SNUG_BF16] = warp_bf16};
 
 static void warp_rows(const void *ctx, int64_t first, int64_t end) {
     const warp_loop *l = ctx;
-    const bool wide = l->c->in[0].type.dtype == SNUG_F64;
     for (int64_t row = first; row < end; row++)
-        (wide ? warp_f64 : warp_f32)(l, row);
+        warps[l->c->in[0].type.dtype](l, row);
 }
 
 static snug_status run_warp(const sn_call *c, snug_error *err) {
@@ -236,38 +243,75 @@ static snug_status run_warp(const sn_call *c, snug_error *err) {
 }
 
 /* --- warp_grad -------------------------------------------------------------------------------- */
-#define GIVE_BACK(name, M)                                                                         \
-    /* Channels [first, first + n) of picture b. */                                                \
-    static void name(const warp_loop *l, int64_t b, int64_t first, int64_t n) {                    \
+/* Channels [first, first + n) of picture b, whose pixels are `pitch` apart in dx. */
+typedef void (*give_back)(const warp_loop *l, int64_t b, int64_t first, int64_t n, void *dx,
+                          int64_t pitch);
+
+#define GIVE_BACK(name, S, M, get)                                                                 \
+    static void name(const warp_loop *l, int64_t b, int64_t first, int64_t n, void *result,        \
+                     int64_t pitch) {                                                              \
         const warp *w = &l->w;                                                                     \
-        const M *dy =                                                                              \
-            (const M *)l->c->in[0].data + b * w->out_height * w->out_width * w->channels + first;  \
-        M *dx = (M *)l->c->out[0].data + b * w->height * w->width * w->channels + first;           \
+        const S *dy =                                                                              \
+            (const S *)l->c->in[0].data + b * w->out_height * w->out_width * w->channels + first;  \
+        M *dx = result;                                                                            \
         const float *t = transform_of(l->c, b);                                                    \
         for (int64_t p = 0; p < w->height * w->width; p++)                                         \
-            memset(dx + p * w->channels, 0, (size_t)n * sizeof(M));                                \
+            memset(dx + p * pitch, 0, (size_t)n * sizeof(M));                                      \
         for (int64_t p = 0; p < w->out_height * w->out_width; p++, dy += w->channels) {            \
             tap taps[4];                                                                           \
             const int n_taps =                                                                     \
                 taps_at(w, spot_of(w, t, p % w->out_width, p / w->out_width), taps);               \
             for (int k = 0; k < n_taps; k++) {                                                     \
-                M *to = dx + taps[k].offset * w->channels;                                         \
+                M *to = dx + taps[k].offset * pitch;                                               \
                 for (int64_t i = 0; i < n && taps[k].offset >= 0; i++)                             \
-                    to[i] += (M)taps[k].weight * dy[i];                                            \
+                    to[i] += (M)taps[k].weight * get(dy[i]);                                       \
             }                                                                                      \
         }                                                                                          \
     }
-GIVE_BACK(give_f32, float)
-GIVE_BACK(give_f64, double)
+GIVE_BACK(give_f32, float, float, )
+GIVE_BACK(give_f64, double, double, )
+GIVE_BACK(give_f16, sn_f16, float, )
+GIVE_BACK(give_bf16, sn_bf16, float, sn_bf16_wide)
+
+static const give_back gives[SNUG_N_DTYPES] = {
+    [SNUG_F32] = give_f32, [SNUG_F64] = give_f64, [SNUG_F16] = give_f16, [SNUG_BF16] = give_bf16};
+
+/* Item u is some channels of a picture. */
+static void give_item(const warp_loop *l, int64_t u, float *scratch) {
+    const snug_view *out = &l->c->out[0];
+    const snug_dtype dtype = out->type.dtype;
+    const warp *w = &l->w;
+    const int64_t from = u % l->pieces * CHANNELS, b = u / l->pieces;
+    const int64_t n = sn_min_i64(CHANNELS, w->channels - from), pixels = w->height * w->width;
+    char *dx =
+        (char *)out->data + (b * pixels * w->channels + from) * (int64_t)snug_dtype_bytes(dtype);
+    if (!sn_dtype_is_half(dtype)) {
+        gives[dtype](l, b, from, n, dx, w->channels);
+        return;
+    }
+    gives[dtype](l, b, from, n, scratch, n);
+    for (int64_t p = 0; p < pixels; p++)
+        sn_halves_of_f32(dtype, scratch + p * n, n, (uint16_t *)dx + p * w->channels);
+}
+
+/* Halves are added up in scratch. */
+static sn_parts parts_of(const snug_type *picture, int64_t pieces, int n_threads) {
+    const bool halves = sn_dtype_is_half(picture->dtype);
+    const int64_t area = picture->dims[1] * picture->dims[2];
+    return sn_parts_of(sn_type_count(picture) > 0 ? picture->dims[0] * pieces : 0, n_threads,
+                       halves ? area * sn_min_i64(CHANNELS, picture->dims[3]) : 0);
+}
+
+static void give_parts(const void *ctx, int64_t first, int64_t end) {
+    const warp_loop *l = ctx;
+    for (int64_t k = first; k < end; k++)
+        for (int64_t u = sn_part_first(&l->parts, k); u < sn_part_first(&l->parts, k + 1); u++)
+            give_item(l, u, sn_part_scratch(&l->parts, l->c->workspace, k));
+}
 
 static void give_items(const void *ctx, int64_t first, int64_t end) {
-    const warp_loop *l = ctx;
-    const bool wide = l->c->in[0].type.dtype == SNUG_F64;
-    for (int64_t u = first; u < end; u++) {
-        const int64_t from = u % l->pieces * CHANNELS;
-        (wide ? give_f64 : give_f32)(l, u / l->pieces, from,
-                                     sn_min_i64(CHANNELS, l->w.channels - from));
-    }
+    for (int64_t u = first; u < end; u++)
+        give_item(ctx, u, NULL);
 }
 
 static snug_status run_warp_grad(const sn_call *c, snug_error *err) {
@@ -276,11 +320,25 @@ static snug_status run_warp_grad(const sn_call *c, snug_error *err) {
     l.w.mode = c->attrs->warp_grad.mode;
     l.w.nearest = c->attrs->warp_grad.nearest != 0;
     l.pieces = sn_ceil_div(l.w.channels, CHANNELS);
-    if (sn_type_count(&c->out[0].type) > 0)
-        sn_parallel(c, sn_type_count(&c->in[0].type), c->in[0].type.dims[0] * l.pieces, give_items,
-                    &l);
+    l.parts = parts_of(&c->out[0].type, l.pieces, c->n_threads);
+    const int64_t work = sn_type_count(&c->in[0].type);
+    if (sn_dtype_is_half(c->out[0].type.dtype))
+        sn_parallel(c, work, l.parts.n_parts, give_parts, &l);
+    else if (sn_type_count(&c->out[0].type) > 0)
+        sn_parallel(c, work, c->in[0].type.dims[0] * l.pieces, give_items, &l);
     return SNUG_OK;
 }
 
-SN_CPU_FAMILY(warp, .reference = reference_warp, .run = run_warp)
-SN_CPU_FAMILY(warp_grad, .reference = run_warp_grad, .run = run_warp_grad)
+static snug_status describe_warp_grad(const sn_opdesc *d, int n_threads, sn_variant *out,
+                                      snug_error *err) {
+    const snug_type *picture = &d->out[0];
+    const sn_parts parts = parts_of(picture, sn_ceil_div(picture->dims[3], CHANNELS), n_threads);
+    (void)err;
+    if (sn_dtype_is_half(picture->dtype))
+        out->workspace_bytes = sn_parts_bytes(&parts);
+    return SNUG_OK;
+}
+
+SN_CPU_FAMILY(warp, .reference = reference_warp, .run = run_warp, .takes_stored = SN_HALF_DTYPES)
+SN_CPU_FAMILY(warp_grad, .reference = run_warp_grad, .run = run_warp_grad,
+              .takes_stored = SN_HALF_DTYPES, .describe = describe_warp_grad)

@@ -9,6 +9,8 @@
  * pieces follow from their number alone. So an element's bits depend on its tile, not on the block
  * or the thread that makes it.
  *
+ * Halves become f32 where tiles and weights are copied, and are rounded tile by tile.
+ *
  * Scratch of a taker: sums [36][tiles][columns], weights [36][piece][columns], source
  * [36][tiles][piece]. */
 #include "kernels/cpu/winograd.h"
@@ -32,7 +34,9 @@ typedef struct {
     float *target;
     bool transposed; /* dx: k runs over the last axis of the weights */
     int64_t act;
-    const sn_pooling *pool; /* of the target, or NULL */
+    const sn_pooling *pool;  /* of the target, or NULL */
+    const sn_stored *kernel; /* halves: the weights, and what sums become; or NULL */
+    sn_finish finish;
     /* cut: */
     sn_tiles tiles;
     int64_t piece;          /* channels; the last may be less */
@@ -93,6 +97,14 @@ static void cut(pass *s, int n_threads) {
     s->n_takers = sn_min_i64(threads, s->n_high * s->n_wide);
 }
 
+/* --- tiles of halves -------------------------------------------------------------------------- */
+void SN_CPU(tile_widen)(const sn_tile_source *s, int64_t image, const sn_region *r, int64_t channel,
+                        int64_t n, float *copy) {
+    const int64_t at = image * s->w[0].size * s->w[1].size * s->channels + channel;
+    const sn_stored_image from = {s->from, at, s->w[1].size, s->channels, false};
+    sn_copy_stored(s->w, r, from, n, copy, s->extent, n);
+}
+
 /* --- one block ------------------------------------------------------------------------------- */
 /* Tiles [tile, tile + tiles), columns [column, column + columns), and in turn each piece of the
  * channels. */
@@ -102,6 +114,17 @@ typedef struct {
     bool has_weights; /* from the taker's block before */
     float *sums, *weights, *source;
 } block;
+
+/* From element `at` of the weights on. */
+static void pack_tap(const pass *s, int64_t at, sn_gemm_source *source, float *to) {
+    if (s->kernel) {
+        sn_stored_pack(
+            &(sn_stored_source){s->kernel, at, source->k, source->n, source->row, source->col}, to);
+        return;
+    }
+    source->b = s->weights + at;
+    SN_CPU(gemm_pack)(source, to);
+}
 
 /* VL channels of k at a time are first brought together, tap after tap: the same place in all nine
  * taps often falls into the same few lines of the caches. The taps of dx come in the opposite
@@ -119,9 +142,9 @@ static void transform_weights(const pass *s, const block *b) {
         sn_gemm_source source = {.k = n, .n = b->columns, .row = row, .col = across};
         for (int64_t tap = 0; tap < 9; tap++) {
             const int64_t place = s->transposed ? 8 - tap : tap;
-            source.b = s->weights + place * s->depth * s->columns + (b->channel + k) * down +
-                       b->column * across;
-            SN_CPU(gemm_pack)(&source, taps + tap * FLOATS);
+            const int64_t at =
+                place * s->depth * s->columns + (b->channel + k) * down + b->column * across;
+            pack_tap(s, at, &source, taps + tap * FLOATS);
         }
         for (int64_t j = 0; j < b->columns; j += SN_VL) {
             const int64_t panel = j / SN_GEMM_NR * SN_GEMM_NR;
@@ -160,6 +183,27 @@ static void pool_tile(const pass *s, const block *b, sn_place at, float *tile) {
     SN_CPU(conv_pool_take)(s->pool, &area, s->target);
 }
 
+/* Element of the target: the block's first column of the pixel. */
+static int64_t target_at(const pass *s, const block *b, sn_place at) {
+    return ((at.image * s->size[0] + at.row) * s->size[1] + at.col) * s->columns + b->column;
+}
+
+/* Halves: what is done to the pixels of a tile before it is stored, or pooled. Out of line, so that
+ * tiles of f32 do not pay for it. */
+static __attribute__((noinline)) void finish_halves(const pass *s, const block *b, sn_place at,
+                                                    const sn_tile_pixels *y) {
+    sn_finish_lines lines;
+    sn_finish_open(&s->finish, b->column, b->columns, &lines);
+    for (int64_t i = 0; i < y->high; i++)
+        for (int64_t j = 0; j < y->wide; j++) {
+            const sn_place pixel = {at.image, at.row + i, at.col + j};
+            float *sums = y->data + i * y->row + j * y->pixel;
+            sn_finish_line(&s->finish, &lines, sums);
+            if (!s->pool)
+                sn_stored_write(&s->finish.out, target_at(s, b, pixel), b->columns, sums, false);
+        }
+}
+
 /* Tile i of the block: its sums become pixels. */
 static void finish_tile(const pass *s, const block *b, int64_t i) {
     float tile[SN_TILE_Y * SN_TILE_Y * MAX_COLUMNS];
@@ -167,8 +211,6 @@ static void finish_tile(const pass *s, const block *b, int64_t i) {
     const int64_t height = s->size[0], width = s->size[1];
     const bool curved = s->act != SN_ACT_none && s->act != SN_ACT_relu && s->act != SN_ACT_relu6;
     sn_tile_pixels y = {
-        .data =
-            s->target + ((at.image * height + at.row) * width + at.col) * s->columns + b->column,
         .row = width * s->columns,
         .pixel = s->columns,
         .high = sn_min_i64(SN_TILE_Y, height - at.row),
@@ -178,7 +220,9 @@ static void finish_tile(const pass *s, const block *b, int64_t i) {
         .relu = s->act == SN_ACT_relu,
         .relu6 = s->act == SN_ACT_relu6,
     };
-    if (s->pool) {
+    if (!s->pool && !s->kernel) {
+        y.data = s->target + target_at(s, b, at);
+    } else {
         y.data = tile;
         y.row = SN_TILE_Y * b->columns;
         y.pixel = b->columns;
@@ -186,6 +230,8 @@ static void finish_tile(const pass *s, const block *b, int64_t i) {
     SN_CPU(tile_target)(b->sums + i * column_pitch(s), slices_of(s).c, b->columns, &y);
     for (int64_t p = 0; curved && p < y.high * y.wide; p++)
         sn_act_f32(s->act, y.data + p / y.wide * y.row + p % y.wide * y.pixel, b->columns);
+    if (s->kernel)
+        finish_halves(s, b, at, &y);
     if (s->pool)
         pool_tile(s, b, at, tile);
 }
@@ -330,6 +376,12 @@ void SN_CPU(winograd_run)(const sn_conv_operands *o, const sn_call *c) {
     s.bias = o->bias;
     s.scale = o->scale;
     s.target = o->y;
+    if (o->halves) {
+        s.source.from = &o->halves->x;
+        s.kernel = &o->halves->w;
+        s.finish = (sn_finish){o->halves->y, o->halves->scale, o->halves->bias, s.act, false};
+        s.act = SN_ACT_none;
+    }
     run(&s, c);
 }
 
@@ -344,5 +396,10 @@ void SN_CPU(winograd_dx_run)(const sn_conv_operands *o, const sn_call *c) {
     s.source.data = o->dy;
     s.weights = o->w;
     s.target = o->dx;
+    if (o->halves) {
+        s.source.from = &o->halves->dy;
+        s.kernel = &o->halves->w;
+        s.finish.out = o->halves->dx;
+    }
     run(&s, c);
 }

@@ -1,4 +1,4 @@
-/* winograd.h: f32 convolutions with 3 x 3 kernels and stride 1 by products of transformed tiles
+/* winograd.h: convolutions with 3 x 3 kernels and stride 1 by products of transformed tiles
  * (winograd_tile.h): a quarter of the multiplications.
  *
  * For each of the 36 points a tile of y is a product over the channels; 36 small products of

@@ -4,6 +4,7 @@
 #ifndef SN_KERNELS_CPU_WINOGRAD_BLOCK_H
 #define SN_KERNELS_CPU_WINOGRAD_BLOCK_H
 
+#include "kernels/cpu/conv_halves.h"
 #include "kernels/cpu/conv_pool.h"
 #include "kernels/cpu/gemm.h"
 #include "kernels/cpu/window.h"
@@ -43,6 +44,7 @@ typedef struct {
     sn_window w[2]; /* of which `size` counts */
     int64_t low[2], extent, channels;
     const sn_pooling *pool; /* they are pooled, and spread as they are read; or NULL */
+    const sn_stored *from;  /* they are halves, and lie here; or NULL */
 } sn_tile_source;
 
 /* n channels of a tile of the gradient whose pooled values s has. */
@@ -63,22 +65,29 @@ static inline void sn_tile_spread(const sn_tile_source *s, int64_t image, const 
     SN_CPU(conv_pool_spread)(s->pool, &area, s->data);
 }
 
+/* The same of halves, as f32. */
+void SN_CPU(tile_widen)(const sn_tile_source *s, int64_t image, const sn_region *r, int64_t channel,
+                        int64_t n, float *copy);
+
 /* n channels of a tile; where it reaches outside, a copy with the padding's zeros. A copy, too,
- * where pixels lie so far apart that they fall into the same few lines of the caches. */
+ * of halves, and where pixels lie so far apart that they fall into the same few lines of the
+ * caches. */
 static inline sn_tile_view sn_tile_view_of(const sn_tile_source *s, sn_place at, int64_t channel,
                                            int64_t n, float *copy) {
     enum { FAR = 256 };
     const sn_region r = {at.row + s->low[0], at.col + s->low[1], s->extent, s->extent};
     const int64_t height = s->w[0].size, width = s->w[1].size, C = s->channels;
-    const sn_image image = {s->data + at.image * height * width * C + channel, width, C};
+    const int64_t first = at.image * height * width * C + channel;
     const bool inside =
         r.row >= 0 && r.row + r.high <= height && r.col >= 0 && r.col + r.wide <= width;
-    if (inside && !s->pool && C < FAR)
-        return (sn_tile_view){image.data + (r.row * width + r.col) * C, width * C, C};
+    if (inside && !s->pool && !s->from && C < FAR)
+        return (sn_tile_view){s->data + first + (r.row * width + r.col) * C, width * C, C};
     if (s->pool)
         sn_tile_spread(s, at.image, &r, channel, n, copy);
+    else if (s->from)
+        SN_CPU(tile_widen)(s, at.image, &r, channel, n, copy);
     else
-        sn_copy_region(s->w, &r, image, n, copy, s->extent);
+        sn_copy_region(s->w, &r, (sn_image){s->data + first, width, C}, n, copy, s->extent);
     return (sn_tile_view){copy, s->extent * n, n};
 }
 

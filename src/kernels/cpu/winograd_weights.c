@@ -12,7 +12,8 @@
  * group of one, whose taps wait in the workspace until all are there.
  *
  * Workspace: scratch of each taker (sums [36][channels of x][of dy], gradient [36][piece][of dy],
- * source [36][piece][of x]) | the sum of dy of each group | when split, the taps of each group. */
+ * source [36][piece][of x], and where dw is of halves the block's taps) | the sum of dy of each
+ * group | when split, the taps of each group. */
 #include "kernels/cpu/winograd.h"
 
 #include "kernels/cpu/winograd_block.h"
@@ -89,9 +90,13 @@ static pass pass_of(const sn_conv_operands *o, int n_threads) {
     const sn_window down = sn_window_forward(v, 0), across = sn_window_forward(v, 1);
     pass s = {
         .o = o,
-        .x = {o->x, {down, across}, {down.e0, across.e0}, SN_TILE_X, v->C},
-        .dy = {o->dy, {{.size = v->oh}, {.size = v->ow}}, {0, 0}, SN_TILE_Y, v->O, o->pool},
+        .x = {o->x, {down, across}, {down.e0, across.e0}, SN_TILE_X, v->C, NULL, NULL},
+        .dy = {o->dy, {{.size = v->oh}, {.size = v->ow}}, {0, 0}, SN_TILE_Y, v->O, o->pool, NULL},
     };
+    if (o->halves) {
+        s.x.from = &o->halves->x;
+        s.dy.from = &o->halves->dy;
+    }
     cut(&s, n_threads);
     return s;
 }
@@ -100,7 +105,7 @@ static pass pass_of(const sn_conv_operands *o, int n_threads) {
 typedef struct {
     int64_t row, rows, column, columns; /* channels of x, of dy */
     int64_t tile, tiles;                /* of the piece */
-    float *sums, *gradient, *source;
+    float *sums, *gradient, *source, *taps;
 } block;
 
 /* The piece of dy; `db` grows by its sum, or is NULL. */
@@ -126,12 +131,37 @@ static void transform_source(const pass *s, const block *b) {
     }
 }
 
-/* The block's sums become taps: of dw, or of the group's part of it. */
-static void finish_group(const pass *s, const block *b, float *dw, bool add) {
-    const int64_t O = s->o->v.O, tap = s->o->v.C * O, pitch = pitch_of(s->wide);
-    float *to = dw + b->row * O + b->column;
+/* Where a block's taps go: floats between rows, and between taps. */
+typedef struct {
+    float *at;
+    int64_t row, tap;
+} taps_place;
+
+/* dw, or a group's part of it. */
+static taps_place place_in(const pass *s, const block *b, float *dw) {
+    const int64_t O = s->o->v.O;
+    return (taps_place){dw + b->row * O + b->column, O, s->o->v.C * O};
+}
+
+static bool rounds_taps(const pass *s) {
+    return s->o->halves && sn_dtype_is_half(s->o->halves->dw.dtype);
+}
+
+/* The block's sums become taps. */
+static void finish_group(const pass *s, const block *b, taps_place to, bool add) {
+    const int64_t pitch = pitch_of(s->wide);
     for (int64_t i = 0; i < b->rows; i++)
-        SN_CPU(tile_taps)(b->sums + i * pitch, slices_of(s).c, b->columns, to + i * O, tap, add);
+        SN_CPU(tile_taps)
+    (b->sums + i * pitch, slices_of(s).c, b->columns, to.at + i * to.row, to.tap, add);
+}
+
+/* The block's own taps become dw, of halves. */
+static void round_taps(const pass *s, const block *b) {
+    const int64_t C = s->o->v.C, O = s->o->v.O;
+    for (int64_t tap = 0; tap < SN_TILE_W * SN_TILE_W; tap++)
+        for (int64_t i = 0; i < b->rows; i++)
+            sn_stored_write(&s->o->halves->dw, (tap * C + b->row + i) * O + b->column, b->columns,
+                            b->taps + (tap * s->high + i) * s->wide, s->o->accumulate);
 }
 
 static void sum_group(const pass *s, block *b, int64_t group) {
@@ -148,7 +178,7 @@ static void sum_group(const pass *s, block *b, int64_t group) {
     g.b_step = pitch_of(s->wide);
     g.c = b->sums;
     const int64_t first = group * s->group, end = sn_min_i64(first + s->group, s->tiles.n);
-    float *db = s->o->db && b->row == 0 ? s->db_sums + group * s->o->v.O + b->column : NULL;
+    float *db = s->o->v.bias && b->row == 0 ? s->db_sums + group * s->o->v.O + b->column : NULL;
     if (db)
         memset(db, 0, (size_t)b->columns * sizeof(float));
     for (b->tile = first; b->tile < end; b->tile += s->piece) {
@@ -173,6 +203,7 @@ static block block_of(const pass *s, int64_t i, float *scratch) {
         .sums = scratch,
         .gradient = scratch + SN_TILE_POINTS * slice.c,
         .source = scratch + SN_TILE_POINTS * (slice.c + slice.b),
+        .taps = scratch + SN_TILE_POINTS * (slice.c + slice.b + slice.a) - SN_TILE_GAP,
     };
 }
 
@@ -180,10 +211,15 @@ static void run_block(const void *ctx, int64_t i, int64_t before, float *scratch
     const pass *s = ctx;
     (void)before;
     block b = block_of(s, i, scratch);
+    const bool rounds = rounds_taps(s);
+    const taps_place to =
+        rounds ? (taps_place){b.taps, s->wide, s->high * s->wide} : place_in(s, &b, s->o->dw);
     for (int64_t group = 0; group < s->n_groups; group++) {
         sum_group(s, &b, group);
-        finish_group(s, &b, s->o->dw, group > 0 || s->o->accumulate);
+        finish_group(s, &b, to, group > 0 || (s->o->accumulate && !rounds));
     }
+    if (rounds)
+        round_taps(s, &b);
 }
 
 static void run_group(const void *ctx, int64_t i, int64_t before, float *scratch) {
@@ -192,7 +228,23 @@ static void run_group(const void *ctx, int64_t i, int64_t before, float *scratch
     const int64_t group = i % s->n_groups;
     block b = block_of(s, i / s->n_groups, scratch);
     sum_group(s, &b, group);
-    finish_group(s, &b, s->waiting + group * taps_floats(s), false);
+    finish_group(s, &b, place_in(s, &b, s->waiting + group * taps_floats(s)), false);
+}
+
+/* The same of halves, or of f32 beside them. */
+static void store_groups(const float *groups, int64_t n_groups, int64_t n, const sn_stored *to,
+                         bool add) {
+    enum { LINE = 256 };
+    float sum[LINE];
+    for (int64_t i = 0, part; i < n; i += part) {
+        part = sn_min_i64(LINE, n - i);
+        for (int64_t j = 0; j < part; j++)
+            sum[j] = groups[i + j];
+        for (int64_t group = 1; group < n_groups; group++)
+            for (int64_t j = 0; j < part; j++)
+                sum[j] += groups[group * n + i + j];
+        sn_stored_write(to, i, part, sum, add);
+    }
 }
 
 /* `to` grows by what the groups have, or becomes it. */
@@ -205,15 +257,22 @@ static void add_groups(const float *groups, int64_t n_groups, int64_t n, float *
     }
 }
 
-static sn_tasks tasks_of(const pass *s) {
+/* Sums, gradient and source; the block's taps where those of dw are halves. */
+static int64_t scratch_floats(const pass *s) {
     const sn_tile_slices slice = slices_of(s);
+    const int64_t points = SN_TILE_POINTS * (slice.a + slice.b + slice.c) - SN_TILE_GAP;
+    return rounds_taps(s) && !s->split ? points + SN_TILE_W * SN_TILE_W * s->high * s->wide
+                                       : points;
+}
+
+static sn_tasks tasks_of(const pass *s) {
     const int64_t n = s->n_high * s->n_wide * (s->split ? s->n_groups : 1);
     return (sn_tasks){
         .ctx = s,
         .task = s->split ? run_group : run_block,
         .n = n,
         .n_takers = sn_min_i64(s->threads, n),
-        .scratch_floats = SN_TILE_POINTS * (slice.a + slice.b + slice.c) - SN_TILE_GAP,
+        .scratch_floats = scratch_floats(s),
     };
 }
 
@@ -242,17 +301,23 @@ void SN_CPU(winograd_dw_run)(const sn_conv_operands *o, const sn_call *c) {
     const sn_tasks t = tasks_of(&s);
     float *workspace = c->workspace;
     if (t.n == 0) {
+        const size_t dw_bytes = o->halves ? snug_dtype_bytes(o->halves->dw.dtype) : sizeof(float);
+        const size_t db_bytes = o->halves ? snug_dtype_bytes(o->halves->db.dtype) : sizeof(float);
         if (!o->accumulate && taps_floats(&s) > 0)
-            memset(o->dw, 0, (size_t)taps_floats(&s) * sizeof(float));
-        if (!o->accumulate && o->db && o->v.O > 0)
-            memset(o->db, 0, (size_t)o->v.O * sizeof(float));
+            memset(o->halves ? o->halves->dw.data : o->dw, 0, (size_t)taps_floats(&s) * dw_bytes);
+        if (!o->accumulate && o->v.bias && o->v.O > 0)
+            memset(o->halves ? o->halves->db.data : o->db, 0, (size_t)o->v.O * db_bytes);
         return;
     }
     s.db_sums = workspace + db_at(&t);
     s.waiting = workspace + waiting_at(&s, &t);
     SN_CPU(winograd_take)(&t, c, workspace);
-    if (s.split)
+    if (s.split && o->halves)
+        store_groups(s.waiting, s.n_groups, taps_floats(&s), &o->halves->dw, o->accumulate);
+    else if (s.split)
         add_groups(s.waiting, s.n_groups, taps_floats(&s), o->dw, o->accumulate);
-    if (o->db)
+    if (o->v.bias && o->halves)
+        store_groups(s.db_sums, s.n_groups, o->v.O, &o->halves->db, o->accumulate);
+    else if (o->v.bias)
         add_groups(s.db_sums, s.n_groups, o->v.O, o->db, o->accumulate);
 }

@@ -12,6 +12,7 @@
 #include "kernels/cuda/cuda_attention.h"
 
 #include "kernels/cuda/random.h"
+#include "kernels/cuda/widen.h"
 
 #include <stdio.h>
 
@@ -430,5 +431,5 @@ static snug_status describe(const sn_gpu *g, const sn_opdesc *d, sn_variant *out
     return SNUG_OK;
 }
 
-SN_CUDA_FAMILY(attention, run_attention, describe, NULL, NULL)
-SN_CUDA_FAMILY(attention_grad, run_attention_grad, describe, NULL, NULL)
+SN_CUDA_WIDENED(attention, run_attention, describe)
+SN_CUDA_WIDENED(attention_grad, run_attention_grad, describe)

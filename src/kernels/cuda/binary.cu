@@ -1,7 +1,7 @@
 /* binary.cu: elementwise operators with broadcasting: arithmetic, comparison, logic, select.
  *
  * An operator is one expression of x and y. Axes are merged first, so that dense operands are one
- * long row; f32 goes in packs of four where rows divide by four and addresses allow it. */
+ * long row; f32 and halves go in packs of four where rows divide by four and addresses allow it. */
 #include "kernels/cuda/functions.h"
 #include "kernels/cuda/maps.h"
 
@@ -60,37 +60,32 @@ static __device__ __forceinline__ int64_t whole_pow(int64_t x, int64_t y) {
 
 /* --- the kernel ------------------------------------------------------------------------------- */
 template <class M>
-static __device__ __forceinline__ sn_pack<M> pack_at(const M *from, int64_t at, int64_t step) {
+static __device__ __forceinline__ sn_four<M> pack_at(const M *from, int64_t at, int64_t step) {
     if (step == 1)
-        return *(const sn_pack<M> *)(from + at);
-    sn_pack<M> p;
+        return *(const sn_four<M> *)(from + at);
+    sn_four<M> p;
 #pragma unroll
-    for (int k = 0; k < (int)(16 / sizeof(M)); k++)
+    for (int k = 0; k < 4; k++)
         p.v[k] = from[at];
     return p;
 }
-
-/* Four elements, aligned as far as 16 bytes go. */
-template <class T> struct __align__(sizeof(T) < 4 ? 4 * sizeof(T) : 16) four {
-    T v[4];
-};
 
 /* M: what memory holds, C: the type computed in, R: the result's. */
 template <class Op, class M, class C, class R>
 static __global__ void __launch_bounds__(256, 2)
     binary_kernel(const __grid_constant__ sn_steps s, const M *a, const M *b, R *out, bool packed) {
     int64_t done = 0, at[3];
-    if (sizeof(M) == 4 && packed) {
+    if (sn_packs<M>::yes && packed) {
         const int64_t step_a = s.stride[1][s.rank - 1], step_b = s.stride[2][s.rank - 1];
         done = s.count / 4 * 4;
         for (int64_t i = 4 * sn_thread(); i < done; i += 4 * sn_all_threads()) {
             sn_locate<3>(s, i, at);
-            const sn_pack<M> x = pack_at(a, at[1], step_a), y = pack_at(b, at[2], step_b);
-            four<R> to;
+            const sn_four<M> x = pack_at(a, at[1], step_a), y = pack_at(b, at[2], step_b);
+            sn_four<R> to;
 #pragma unroll
             for (int k = 0; k < 4; k++)
                 to.v[k] = (R)Op::at((C)x.v[k], (C)y.v[k]);
-            *(four<R> *)(out + i) = to;
+            *(sn_four<R> *)(out + i) = to;
         }
     }
 #pragma unroll 1
@@ -126,7 +121,7 @@ static sn_cuda_walk walk_of(const sn_call *c) {
 template <class Op, class M, class C, class R> static void launch(const sn_cuda_call *c) {
     const sn_cuda_walk w = walk_of(c->call);
     const sn_steps s = sn_cuda_steps(&w);
-    const bool packed = sizeof(M) == 4 && is_packable(&w, c);
+    const bool packed = sn_packs<M>::yes && is_packable(&w, c);
     if (s.count > 0)
         SN_LAUNCH_APART((binary_kernel<Op, M, C, R>),
                         sn_blocks(packed ? sn_cuda_ceil(s.count, 4) : s.count, SN_THREADS),
@@ -140,6 +135,10 @@ template <class Op> static snug_status run_float(const sn_cuda_call *c, snug_err
         launch<Op, float, float, float>(c);
     else if (sn_dtype_in(c, 0) == SNUG_F64)
         launch<Op, double, double, double>(c);
+    else if (sn_dtype_in(c, 0) == SNUG_F16)
+        launch<Op, sn_half, float, sn_half>(c);
+    else if (sn_dtype_in(c, 0) == SNUG_BF16)
+        launch<Op, sn_brain, float, sn_brain>(c);
     else
         return sn_cuda_no_kernel(sn_dtype_in(c, 0), err);
     return SNUG_OK;
@@ -166,6 +165,10 @@ template <class Op> static snug_status run_compare(const sn_cuda_call *c, snug_e
         launch<Op, float, float, uint8_t>(c);
     else if (dtype == SNUG_F64)
         launch<Op, double, double, uint8_t>(c);
+    else if (dtype == SNUG_F16)
+        launch<Op, sn_half, float, uint8_t>(c);
+    else if (dtype == SNUG_BF16)
+        launch<Op, sn_brain, float, uint8_t>(c);
     else if (dtype == SNUG_I8)
         launch<Op, int8_t, int64_t, uint8_t>(c);
     else if (dtype == SNUG_U8 || dtype == SNUG_BOOL)
@@ -208,17 +211,17 @@ template <class Op> static snug_status run_truth(const sn_cuda_call *c, snug_err
     struct name##_op {                                                                             \
         PART(float, real) PART(double, real) PART(int64_t, whole)                                  \
     };                                                                                             \
-    SN_CUDA_FAMILY(name, run_number<name##_op>)
+    SN_CUDA_FLOATS(name, run_number<name##_op>, NULL, 0)
 #define FLOAT_OP(name, real)                                                                       \
     struct name##_op {                                                                             \
         PART(float, real) PART(double, real)                                                       \
     };                                                                                             \
-    SN_CUDA_FAMILY(name, run_float<name##_op>)
+    SN_CUDA_FLOATS(name, run_float<name##_op>, NULL, 0)
 #define COMPARE_OP(name, test)                                                                     \
     struct name##_op {                                                                             \
         PART(float, test) PART(double, test) PART(int64_t, test)                                   \
     };                                                                                             \
-    SN_CUDA_FAMILY(name, run_compare<name##_op>)
+    SN_CUDA_FLOATS(name, run_compare<name##_op>, NULL, 0)
 #define TRUTH_OP(name, test)                                                                       \
     struct name##_op {                                                                             \
         PART(int, test)                                                                            \
@@ -275,58 +278,6 @@ SN_CUDA_FAMILY(select, run_select, NULL, NULL, NULL, NULL, SN_STORED_DTYPES)
 struct truth {
     uint8_t v;
 };
-/* Halves are handled by their bits, so that both compilers round alike; subnormal ones too. */
-struct half {
-    uint16_t bits;
-};
-struct brain { /* bfloat16: the upper half of a float, rounded to even */
-    uint16_t bits;
-};
-static __device__ __forceinline__ float float_of(uint32_t bits) {
-    float f;
-    memcpy(&f, &bits, sizeof f);
-    return f;
-}
-static __device__ __forceinline__ uint32_t bits_of(float f) {
-    uint32_t bits;
-    memcpy(&bits, &f, sizeof bits);
-    return bits;
-}
-static __device__ __forceinline__ float wide(brain x) {
-    return float_of((uint32_t)x.bits << 16);
-}
-/* The exponent moves by 112; of subnormal halves the unit is 2^-24. */
-static __device__ __forceinline__ float wide(half x) {
-    const uint32_t sign = (uint32_t)(x.bits & 0x8000u) << 16, rest = x.bits & 0x7fffu;
-    const float plain = rest >= 0x7c00u  ? float_of(0x7f800000u | (rest & 0x3ffu) << 13)
-                        : rest >= 0x400u ? float_of((rest << 13) + (112u << 23))
-                                         : (float)rest * 0x1p-24f;
-    return float_of(bits_of(plain) | sign);
-}
-static __device__ __forceinline__ brain brain_of(float f) {
-    const uint32_t bits = bits_of(f), rounded = (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
-    return brain{(uint16_t)(f != f ? bits >> 16 | 64 : rounded)};
-}
-/* Of the double's bits, since a float between would round twice: 11 digits, or down to 2^-24. */
-static __device__ __forceinline__ half half_of(double d) {
-    uint64_t bits;
-    memcpy(&bits, &d, sizeof bits);
-    const uint32_t sign = (uint32_t)(bits >> 48) & 0x8000u;
-    const int exponent = (int)(bits >> 52 & 0x7ff) - 1023;
-    const uint64_t digits = (bits & 0xfffffffffffffu) | (uint64_t)1 << 52;
-    if (d != d)
-        return half{(uint16_t)(sign | 0x7e00u | (uint32_t)(bits >> 42 & 0x3ff))};
-    if (exponent > 15)
-        return half{(uint16_t)(sign | 0x7c00u)};
-    if (exponent < -25)
-        return half{(uint16_t)sign};
-    const int cut = exponent < -14 ? 28 - exponent : 42;
-    const uint64_t kept = digits >> cut, lost = digits & (((uint64_t)1 << cut) - 1);
-    const uint64_t tie = (uint64_t)1 << (cut - 1);
-    const uint64_t up = lost > tie || (lost == tie && (kept & 1));
-    const uint32_t base = exponent < -14 ? 0 : (uint32_t)(exponent + 14) << 10;
-    return half{(uint16_t)(sign | (base + (uint32_t)(kept + up)))}; /* a carry moves the exponent */
-}
 template <class To> struct convert {
     static __device__ double within(double v, double low, double high) {
         const double below = v > high ? high : v, inside = below < low ? low : below;
@@ -350,38 +301,39 @@ template <class To> struct convert {
     static __device__ To of(float x) { return (To)within((double)x, low(), high()); }
     static __device__ To of(double x) { return (To)within(x, low(), high()); }
     static __device__ To of(truth x) { return (To)x.v; }
-    static __device__ To of(half x) { return of(wide(x)); }
-    static __device__ To of(brain x) { return of(wide(x)); }
+    static __device__ To of(sn_half x) { return of((float)x); }
+    static __device__ To of(sn_brain x) { return of((float)x); }
 };
 template <> struct convert<float> {
     template <class From> static __device__ float of(From x) { return (float)x; }
     static __device__ float of(truth x) { return (float)x.v; }
-    static __device__ float of(half x) { return wide(x); }
-    static __device__ float of(brain x) { return wide(x); }
+    static __device__ float of(sn_half x) { return (float)x; }
+    static __device__ float of(sn_brain x) { return (float)x; }
 };
 template <> struct convert<double> {
     template <class From> static __device__ double of(From x) { return (double)x; }
     static __device__ double of(truth x) { return (double)x.v; }
-    static __device__ double of(half x) { return (double)wide(x); }
-    static __device__ double of(brain x) { return (double)wide(x); }
+    static __device__ double of(sn_half x) { return (double)(float)x; }
+    static __device__ double of(sn_brain x) { return (double)(float)x; }
 };
 template <> struct convert<truth> {
     template <class From> static __device__ truth of(From x) { return truth{x != 0}; }
     static __device__ truth of(truth x) { return x; }
-    static __device__ truth of(half x) { return truth{(x.bits & 0x7fff) != 0}; }
-    static __device__ truth of(brain x) { return truth{(x.bits & 0x7fff) != 0}; }
+    static __device__ truth of(sn_half x) { return truth{(x.bits & 0x7fff) != 0}; }
+    static __device__ truth of(sn_brain x) { return truth{(x.bits & 0x7fff) != 0}; }
 };
-template <> struct convert<half> {
-    template <class From> static __device__ half of(From x) {
-        return half_of(convert<double>::of(x));
+template <> struct convert<sn_half> {
+    template <class From> static __device__ sn_half of(From x) {
+        return (sn_half)convert<double>::of(x);
     }
-    static __device__ half of(half x) { return x; }
+    static __device__ sn_half of(float x) { return (sn_half)x; }
+    static __device__ sn_half of(sn_half x) { return x; }
 };
-template <> struct convert<brain> {
-    template <class From> static __device__ brain of(From x) {
-        return brain_of(convert<float>::of(x));
+template <> struct convert<sn_brain> {
+    template <class From> static __device__ sn_brain of(From x) {
+        return (sn_brain)convert<float>::of(x);
     }
-    static __device__ brain of(brain x) { return x; }
+    static __device__ sn_brain of(sn_brain x) { return x; }
 };
 
 template <class From, class To> struct cast_f {
@@ -394,12 +346,12 @@ template <class From, class To> struct cast_f {
         if (!packed) {
             out[i] = convert<To>::of(in[i]);
         } else if (first + 4 <= n) {
-            const four<From> x = *(const four<From> *)(in + first);
-            four<To> to;
+            const sn_four<From> x = *(const sn_four<From> *)(in + first);
+            sn_four<To> to;
 #pragma unroll
             for (int k = 0; k < 4; k++)
                 to.v[k] = convert<To>::of(x.v[k]);
-            *(four<To> *)(out + first) = to;
+            *(sn_four<To> *)(out + first) = to;
         } else {
             for (int64_t k = first; k < n; k++)
                 out[k] = convert<To>::of(in[k]);
@@ -418,8 +370,8 @@ typedef void (*cast_run)(const sn_cuda_call *c);
 template <class From> static cast_run cast_from(snug_dtype to) {
     return to == SNUG_F32    ? cast_to<From, float>
            : to == SNUG_F64  ? cast_to<From, double>
-           : to == SNUG_F16  ? cast_to<From, half>
-           : to == SNUG_BF16 ? cast_to<From, brain>
+           : to == SNUG_F16  ? cast_to<From, sn_half>
+           : to == SNUG_BF16 ? cast_to<From, sn_brain>
            : to == SNUG_I8   ? cast_to<From, int8_t>
            : to == SNUG_U8   ? cast_to<From, uint8_t>
            : to == SNUG_I16  ? cast_to<From, int16_t>
@@ -434,8 +386,8 @@ template <class From> static cast_run cast_from(snug_dtype to) {
 static cast_run cast_of(snug_dtype from, snug_dtype to) {
     return from == SNUG_F32    ? cast_from<float>(to)
            : from == SNUG_F64  ? cast_from<double>(to)
-           : from == SNUG_F16  ? cast_from<half>(to)
-           : from == SNUG_BF16 ? cast_from<brain>(to)
+           : from == SNUG_F16  ? cast_from<sn_half>(to)
+           : from == SNUG_BF16 ? cast_from<sn_brain>(to)
            : from == SNUG_I8   ? cast_from<int8_t>(to)
            : from == SNUG_U8   ? cast_from<uint8_t>(to)
            : from == SNUG_I16  ? cast_from<int16_t>(to)
@@ -461,4 +413,4 @@ static snug_status describe_cast(const sn_gpu *g, const sn_opdesc *d, sn_variant
     return cast_of(d->in[0].dtype, d->out[0].dtype) ? SNUG_OK
                                                     : sn_cuda_no_kernel(d->in[0].dtype, err);
 }
-SN_CUDA_FAMILY(cast, run_cast, describe_cast, NULL, NULL, NULL, SN_STORED_DTYPES)
+SN_CUDA_FAMILY(cast, run_cast, describe_cast, NULL, NULL, NULL, SN_STORED_DTYPES, SN_CUDA_MIXES_ALL)

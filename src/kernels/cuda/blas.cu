@@ -5,7 +5,8 @@
  * 1. A way is what the heuristic names first under the cap; its numbers stand in impl
  * (algorithm.tile.stages.parts of K) and pin it when the product is made, perhaps for fewer rows.
  * 2. All of its reductions are in a fixed order: none adds by atomics.
- * 3. C is also D: adding into C is a beta of 1, given at the run. */
+ * 3. C is also D: adding into C is a beta of 1, given at the run.
+ * 4. Products of halves are summed in f32, parts of K too, and rounded once. */
 #include "kernels/cuda/lib.h"
 
 #ifndef SN_CUDA_EMULATED /* there tests/support/cuda_libraries.cc poses as it */
@@ -110,11 +111,15 @@ static void clear(library *l, sn_blas_plan *p) {
     memset((void *)p, 0, sizeof *p);
 }
 
+static cudaDataType_t type_of(snug_dtype dtype) {
+    return dtype == SNUG_F16 ? CUDA_R_16F : dtype == SNUG_BF16 ? CUDA_R_16BF : CUDA_R_32F;
+}
+
 /* rows by columns as the library counts them. */
-static bool lay_out(library *l, cublasLtMatrixLayout_t *out, int64_t rows, int64_t columns,
-                    int64_t pitch, const sn_blas_product *p, int64_t step) {
+static bool lay_out(library *l, cublasLtMatrixLayout_t *out, snug_dtype dtype, int64_t rows,
+                    int64_t columns, int64_t pitch, const sn_blas_product *p, int64_t step) {
     const int32_t batch = (int32_t)p->batch;
-    return well(l, l->cublasLtMatrixLayoutCreate_(out, CUDA_R_32F, (uint64_t)rows,
+    return well(l, l->cublasLtMatrixLayoutCreate_(out, type_of(dtype), (uint64_t)rows,
                                                   (uint64_t)columns, pitch)) &&
            well(l, l->cublasLtMatrixLayoutSetAttribute_(*out, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT,
                                                         &batch, sizeof batch)) &&
@@ -134,32 +139,38 @@ static bool describe(library *l, const sn_blas_product *p, bool exact, sn_blas_p
                                         : p->bias          ? CUBLASLT_EPILOGUE_BIAS
                                         : p->relu          ? CUBLASLT_EPILOGUE_RELU
                                                            : CUBLASLT_EPILOGUE_DEFAULT;
-    const cublasComputeType_t type = exact ? CUBLAS_COMPUTE_32F : CUBLAS_COMPUTE_32F_FAST_TF32;
+    const cublasComputeType_t type =
+        exact || p->dtype != SNUG_F32 ? CUBLAS_COMPUTE_32F : CUBLAS_COMPUTE_32F_FAST_TF32;
     out->bias = p->bias;
     return well(l, l->cublasLtMatmulDescCreate_(&out->desc, type, CUDA_R_32F)) &&
            set(l, out->desc, CUBLASLT_MATMUL_DESC_TRANSA, &turn_a, sizeof turn_a) &&
            set(l, out->desc, CUBLASLT_MATMUL_DESC_TRANSB, &turn_b, sizeof turn_b) &&
            set(l, out->desc, CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue, sizeof epilogue) &&
-           lay_out(l, &out->a, p->trans_b ? p->K : p->N, p->trans_b ? p->N : p->K, p->b_pitch, p,
-                   p->b_step) &&
-           lay_out(l, &out->b, p->trans_a ? p->M : p->K, p->trans_a ? p->K : p->M, p->a_pitch, p,
-                   p->a_step) &&
-           lay_out(l, &out->c, p->N, p->M, p->c_pitch, p, p->c_step);
+           lay_out(l, &out->a, p->dtype, p->trans_b ? p->K : p->N, p->trans_b ? p->N : p->K,
+                   p->b_pitch, p, p->b_step) &&
+           lay_out(l, &out->b, p->dtype, p->trans_a ? p->M : p->K, p->trans_a ? p->K : p->M,
+                   p->a_pitch, p, p->a_step) &&
+           lay_out(l, &out->c, p->out, p->N, p->M, p->c_pitch, p, p->c_step);
 }
 
 /* --- the choice ------------------------------------------------------------------------------ */
 enum { WAYS = 12 };
 
 /* Rows of a slice begin anywhere: what every row is aligned to, 16 bytes at most. */
-static uint32_t alignment(int64_t pitch, int64_t step) {
-    return pitch % 4 == 0 && step % 4 == 0 ? 16 : 4;
+static uint32_t alignment(snug_dtype dtype, int64_t pitch, int64_t step) {
+    const uint32_t size = (uint32_t)snug_dtype_bytes(dtype);
+    const int64_t pack = 16 / (int64_t)size;
+    return pitch % pack == 0 && step % pack == 0 ? 16 : size;
 }
 
 static bool prefer(library *l, const sn_gpu *g, const sn_blas_product *p,
                    cublasLtMatmulPreference_t pref) {
     const size_t cap = sn_gpu_workspace_cap(g);
-    const uint32_t a = alignment(p->b_pitch, p->b_step), b = alignment(p->a_pitch, p->a_step),
-                   c = alignment(p->c_pitch, p->c_step);
+    const uint32_t a = alignment(p->dtype, p->b_pitch, p->b_step),
+                   b = alignment(p->dtype, p->a_pitch, p->a_step),
+                   c = alignment(p->out, p->c_pitch, p->c_step),
+                   reductions = p->out == SNUG_F32 ? CUBLASLT_REDUCTION_SCHEME_MASK
+                                                   : CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
     const struct {
         cublasLtMatmulPreferenceAttributes_t which;
         const void *value;
@@ -168,7 +179,8 @@ static bool prefer(library *l, const sn_gpu *g, const sn_blas_product *p,
                   {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, &a, sizeof a},
                   {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, &b, sizeof b},
                   {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, &c, sizeof c},
-                  {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, &c, sizeof c}};
+                  {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, &c, sizeof c},
+                  {CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &reductions, sizeof reductions}};
     for (size_t i = 0; i < sizeof wishes / sizeof wishes[0]; i++)
         if (!well(l, l->cublasLtMatmulPreferenceSetAttribute_(pref, wishes[i].which,
                                                               wishes[i].value, wishes[i].bytes)))
@@ -256,8 +268,8 @@ static snug_status prepare(library *l, const sn_gpu *g, const sn_blas_product *p
 
 static sn_answer_key key_of(const sn_blas_product *p) {
     return sn_answer_key{{p->batch, p->M, p->N, p->K, p->trans_a, p->trans_b, p->a_pitch,
-                          p->b_pitch, p->c_pitch, p->a_step, p->b_step, p->c_step, p->bias,
-                          p->relu}};
+                          p->b_pitch, p->c_pitch, p->a_step, p->b_step, p->c_step, p->bias, p->relu,
+                          (int64_t)p->dtype, (int64_t)p->out}};
 }
 
 static snug_status ask(const sn_gpu *g, void *table, const void *what, sn_choice *out,

@@ -4,10 +4,11 @@
  * same step at a time. A thread has the same channels of all its elements, since the number of all
  * threads is a multiple of the channels: so what depends on the channel alone is loaded once.
  *
- * Each step is computed as its row's own kernel does it, in f32 or f64, so that a chain has the
- * bits of its calls one by one. */
+ * Each step is computed as its row's own kernel does it, in f32 or f64, and rounded to its result's
+ * type, so that a chain has the bits of its calls one by one. */
 #include "kernels/cuda/chain.h"
 #include "kernels/cuda/functions.h"
+#include "kernels/cuda/half_types.h"
 
 #include <string.h>
 
@@ -68,7 +69,14 @@ static chain_code code_of(sn_op op) {
 }
 
 /* --- what a thread takes at once -------------------------------------------------------------- */
-/* One element of either width, held as a double. What was loaded is looked at later, so that loads
+static __device__ __forceinline__ float widened(uint16_t bits, int type) {
+    return type == SN_CHAIN_F16 ? sn_float_of_half(bits) : sn_float_of_brain(bits);
+}
+static __device__ __forceinline__ uint16_t narrowed(float x, int type) {
+    return type == SN_CHAIN_F16 ? sn_half_bits(x) : sn_brain_bits(x);
+}
+
+/* One element of any type, held as a double. What was loaded is looked at later, so that loads
  * need not wait for each other. */
 struct one {
     double v;
@@ -76,74 +84,131 @@ struct one {
     struct loaded {
         double wide;
         float narrow;
+        uint16_t half;
     };
-    static __device__ __forceinline__ loaded load(const void *from, int64_t i, bool wide) {
-        loaded l = {0, 0};
-        if (wide)
+    static __device__ __forceinline__ loaded load(const void *from, int64_t i, int type) {
+        loaded l = {0, 0, 0};
+        if (type == SN_CHAIN_F64)
             l.wide = ((const double *)from)[i];
-        else
+        else if (type == SN_CHAIN_F32)
             l.narrow = ((const float *)from)[i];
+        else
+            l.half = ((const uint16_t *)from)[i];
         return l;
     }
-    static __device__ __forceinline__ loaded load_first(const void *from, bool wide) {
-        return load(from, 0, wide);
+    static __device__ __forceinline__ loaded load_first(const void *from, int type) {
+        return load(from, 0, type);
     }
-    static __device__ __forceinline__ one of(const loaded &l, bool wide) {
-        return one{wide ? l.wide : (double)l.narrow};
+    static __device__ __forceinline__ one of(const loaded &l, int type) {
+        return one{type == SN_CHAIN_F64   ? l.wide
+                   : type == SN_CHAIN_F32 ? (double)l.narrow
+                                          : (double)widened(l.half, type)};
     }
-    static __device__ __forceinline__ one rounded(double x, bool wide) {
-        return one{wide ? x : (double)(float)x};
+    static __device__ __forceinline__ one rstd(one x, double epsilon, int type) {
+        const double r = 1 / sqrt(x.v + epsilon);
+        return one{type == SN_CHAIN_F64 ? r : (double)(float)r};
     }
-    static __device__ __forceinline__ one rstd(one x, double epsilon, bool wide) {
-        return rounded(1 / sqrt(x.v + epsilon), wide);
+    /* As it is read again from memory. */
+    static __device__ __forceinline__ one rounded(one x, int type) {
+        return type == SN_CHAIN_F16 || type == SN_CHAIN_BF16
+                   ? one{(double)widened(narrowed((float)x.v, type), type)}
+                   : x;
     }
-    __device__ __forceinline__ void store(void *to, int64_t i, bool wide) const {
-        if (wide)
+    __device__ __forceinline__ void store(void *to, int64_t i, int type) const {
+        if (type == SN_CHAIN_F64)
             ((double *)to)[i] = v;
-        else
+        else if (type == SN_CHAIN_F32)
             ((float *)to)[i] = (float)v;
+        else
+            ((uint16_t *)to)[i] = narrowed((float)v, type);
     }
-    template <class F> static __device__ __forceinline__ one map(one a, one b, one c, bool wide) {
-        return one{wide ? F::at(a.v, b.v, c.v) : (double)F::at((float)a.v, (float)b.v, (float)c.v)};
+    template <class F> static __device__ __forceinline__ one map(one a, one b, one c, int type) {
+        return one{type == SN_CHAIN_F64 ? F::at(a.v, b.v, c.v)
+                                        : (double)F::at((float)a.v, (float)b.v, (float)c.v)};
     }
     template <class F>
-    static __device__ __forceinline__ one map(one a, one b, one c, one d, one e, bool wide) {
-        return one{wide
+    static __device__ __forceinline__ one map(one a, one b, one c, one d, one e, int type) {
+        return one{type == SN_CHAIN_F64
                        ? F::at(a.v, b.v, c.v, d.v, e.v)
                        : (double)F::at((float)a.v, (float)b.v, (float)c.v, (float)d.v, (float)e.v)};
     }
 };
 
-/* Four neighbours, f32; parameters are rounded. */
-struct __align__(16) four {
-    float v[4];
+/* Four neighbours, computed in f32; parameters are rounded. Where `halves` there are some among
+ * the operands. */
+template <bool halves> struct four_of {
+    typedef four_of four;
+    __align__(16) float v[4];
     enum { N = 4 };
-    typedef four loaded;
-    static __device__ __forceinline__ four load(const void *from, int64_t i, bool) {
-        return ((const four *)from)[i];
+    struct __align__(16) loaded {
+        uint32_t bits[4]; /* of a half: the first two */
+    };
+    struct __align__(8) two_words {
+        uint32_t bits[2];
+    };
+    static __device__ __forceinline__ bool is_half(int type) {
+        return halves && type != SN_CHAIN_F32;
     }
-    static __device__ __forceinline__ four load_first(const void *from, bool wide) {
-        const float x = wide ? (float)*(const double *)from : *(const float *)from;
-        return four{{x, x, x, x}};
-    }
-    static __device__ __forceinline__ four of(const four &l, bool) {
+    static __device__ __forceinline__ loaded load(const void *from, int64_t i, int type) {
+        loaded l = {};
+        if (!is_half(type))
+            return ((const loaded *)from)[i];
+        const two_words w = ((const two_words *)from)[i];
+        l.bits[0] = w.bits[0];
+        l.bits[1] = w.bits[1];
         return l;
     }
-    static __device__ __forceinline__ four rounded(const four &x, bool) {
-        return x;
+    static __device__ __forceinline__ loaded load_first(const void *from, int type) {
+        loaded l = {};
+        if (is_half(type) && type != SN_CHAIN_F64) {
+            const uint32_t half = *(const uint16_t *)from;
+            l.bits[0] = l.bits[1] = half | half << 16;
+            return l;
+        }
+        const float x = type == SN_CHAIN_F64 ? (float)*(const double *)from : *(const float *)from;
+#pragma unroll
+        for (int k = 0; k < 4; k++)
+            l.bits[k] = sn_bits_of_float(x);
+        return l;
     }
-    static __device__ __forceinline__ four rstd(const four &x, double epsilon, bool) {
+    static __device__ __forceinline__ four of(const loaded &l, int type) {
+        four r;
+#pragma unroll
+        for (int k = 0; k < 4; k++)
+            r.v[k] = is_half(type) && type != SN_CHAIN_F64
+                         ? widened((uint16_t)(l.bits[k / 2] >> (16 * (k % 2))), type)
+                         : sn_float_of_bits(l.bits[k]);
+        return r;
+    }
+    static __device__ __forceinline__ four rstd(const four &x, double epsilon, int) {
         four r;
 #pragma unroll
         for (int k = 0; k < 4; k++)
             r.v[k] = (float)(1 / sqrt((double)x.v[k] + epsilon));
         return r;
     }
-    __device__ __forceinline__ void store(void *to, int64_t i, bool) const {
-        ((four *)to)[i] = *this;
+    static __device__ __forceinline__ four rounded(const four &x, int type) {
+        four r = x;
+        if (is_half(type)) {
+#pragma unroll
+            for (int k = 0; k < 4; k++)
+                r.v[k] = widened(narrowed(x.v[k], type), type);
+        }
+        return r;
+    }
+    __device__ __forceinline__ void store(void *to, int64_t i, int type) const {
+        if (!is_half(type)) {
+            ((four *)to)[i] = *this;
+            return;
+        }
+        two_words w;
+#pragma unroll
+        for (int k = 0; k < 2; k++)
+            w.bits[k] = narrowed(v[2 * k], type) | (uint32_t)narrowed(v[2 * k + 1], type) << 16;
+        ((two_words *)to)[i] = w;
     }
     template <class F>
-    static __device__ __forceinline__ four map(const four &a, const four &b, const four &c, bool) {
+    static __device__ __forceinline__ four map(const four &a, const four &b, const four &c, int) {
         four r;
 #pragma unroll
         for (int k = 0; k < 4; k++)
@@ -152,7 +217,7 @@ struct __align__(16) four {
     }
     template <class F>
     static __device__ __forceinline__ four map(const four &a, const four &b, const four &c,
-                                               const four &d, const four &e, bool) {
+                                               const four &d, const four &e, int) {
         four r;
 #pragma unroll
         for (int k = 0; k < 4; k++)
@@ -166,11 +231,10 @@ struct __align__(16) four {
 #define FROM(k) mine[s.from[k] * THREADS]
 template <class F, class V>
 static __device__ __forceinline__ V value_of(const sn_chain_step &s, const V *mine) {
-    const bool wide = s.wide != 0;
     if constexpr (F::OPERANDS == 5)
-        return V::template map<F>(FROM(0), FROM(1), FROM(2), FROM(3), FROM(4), wide);
+        return V::template map<F>(FROM(0), FROM(1), FROM(2), FROM(3), FROM(4), s.type);
     else
-        return V::template map<F>(FROM(0), FROM(1), FROM(2), wide);
+        return V::template map<F>(FROM(0), FROM(1), FROM(2), s.type);
 }
 
 template <class V>
@@ -202,18 +266,18 @@ static __device__ __forceinline__ void load_fixed(const sn_chain_program &p, int
             const sn_chain_input &in = p.fixed[k + j];
             const bool first = in.kind == SN_CHAIN_SINGLE || in.kind == SN_CHAIN_PARAM;
             if (k + j < p.n_fixed && first)
-                got[j] = V::load_first(in.data, in.wide != 0);
+                got[j] = V::load_first(in.data, in.type);
             else if (k + j < p.n_fixed)
-                got[j] = V::load(in.data, channel, in.wide != 0);
+                got[j] = V::load(in.data, channel, in.type);
         }
 #pragma unroll
         for (int j = 0; j < 4; j++) {
             const sn_chain_input &in = p.fixed[k + j];
             if (k + j >= p.n_fixed)
                 continue;
-            const V v = V::of(got[j], in.wide != 0);
+            const V v = V::of(got[j], in.type);
             mine[in.slot * THREADS] =
-                in.kind == SN_CHAIN_RSTD ? V::rstd(v, in.epsilon->real, in.wide != 0) : v;
+                in.kind == SN_CHAIN_RSTD ? V::rstd(v, in.epsilon->real, in.type) : v;
         }
     }
 }
@@ -226,11 +290,11 @@ static __device__ __forceinline__ void load_dense(const sn_chain_program &p, int
 #pragma unroll
         for (int j = 0; j < 4; j++)
             if (k + j < p.n_dense)
-                got[j] = V::load(p.dense[k + j].data, i, p.dense[k + j].wide != 0);
+                got[j] = V::load(p.dense[k + j].data, i, p.dense[k + j].type);
 #pragma unroll
         for (int j = 0; j < 4; j++)
             if (k + j < p.n_dense)
-                mine[p.dense[k + j].slot * THREADS] = V::of(got[j], p.dense[k + j].wide != 0);
+                mine[p.dense[k + j].slot * THREADS] = V::of(got[j], p.dense[k + j].type);
     }
 }
 
@@ -248,10 +312,11 @@ static __global__ void __launch_bounds__(THREADS, 8)
         load_dense<V>(p, i, mine);
 #pragma unroll 1
         for (int k = 0; k < p.n_steps; k++) {
-            const V v = step_value<V>(p.steps[k], mine);
+            const int type = p.steps[k].type;
+            const V v = V::rounded(step_value<V>(p.steps[k], mine), type);
             mine[p.steps[k].slot * THREADS] = v;
             if (p.steps[k].out)
-                v.store(p.steps[k].out, i, p.steps[k].wide != 0);
+                v.store(p.steps[k].out, i, type);
         }
     }
 }
@@ -284,14 +349,33 @@ snug_status sn_chain_run(const sn_chain *chain, int n, snug_error *err) {
             p.steps[k].out = NULL;
     if (p.n <= SN_CHAIN_SMALL)
         launch<one>(chain, &p);
+    else if (chain->halves)
+        launch<four_of<true>>(chain, &p);
     else
-        launch<four>(chain, &p);
+        launch<four_of<false>>(chain, &p);
     return SNUG_OK;
 }
 
 /* --- which calls -------------------------------------------------------------------------------*/
-static bool is_real(snug_dtype dtype) {
-    return dtype == SNUG_F32 || dtype == SNUG_F64;
+/* -1: of none that chains take. */
+static int type_of(snug_dtype dtype) {
+    return dtype == SNUG_F32    ? SN_CHAIN_F32
+           : dtype == SNUG_F64  ? SN_CHAIN_F64
+           : dtype == SNUG_F16  ? SN_CHAIN_F16
+           : dtype == SNUG_BF16 ? SN_CHAIN_BF16
+                                : -1;
+}
+
+static bool has_halves(const sn_call *call) {
+    bool any = sn_dtype_is_half(call->out[0].type.dtype);
+    for (int k = 0; k < call->n_in; k++)
+        any = any || sn_dtype_is_half(call->in[k].type.dtype);
+    return any;
+}
+
+/* Halves are computed in f32: what is rounded from f64 is rounded once elsewhere. */
+static bool takes_dtype(snug_dtype dtype, bool halves) {
+    return type_of(dtype) >= 0 && !(halves && dtype == SNUG_F64);
 }
 
 static int64_t last_dim(const snug_type *t) {
@@ -314,13 +398,13 @@ static bool kind_of(const snug_type *t, const snug_type *out, sn_chain_kind *kin
 
 /* As an operand of a large one must be. */
 static bool is_packed(const snug_view *v) {
-    return v->type.dtype == SNUG_F32 && sn_aligned(v->data) && sn_cuda_elements(v) % 4 == 0;
+    return v->type.dtype != SNUG_F64 && sn_aligned(v->data) && sn_cuda_elements(v) % 4 == 0;
 }
 
 bool sn_chain_takes(const sn_call *call) {
     const snug_type *out = &call->out[0].type;
     if (code_of(call->op) == N_CODES || call->accumulate || call->n_out != 1 ||
-        call->n_in + 1 > SN_HELD_VIEWS || !is_real(out->dtype))
+        call->n_in + 1 > SN_HELD_VIEWS || !takes_dtype(out->dtype, has_halves(call)))
         return false;
     const int64_t n = sn_cuda_count(out, 0, out->rank);
     const bool large = n > SN_CHAIN_SMALL;
@@ -329,16 +413,17 @@ bool sn_chain_takes(const sn_call *call) {
         ok = ok && last_dim(out) % 4 == 0; /* variances are loaded in packs */
     for (int k = 0; k < call->n_in && ok; k++) {
         sn_chain_kind kind;
-        ok = is_real(call->in[k].type.dtype) && kind_of(&call->in[k].type, out, &kind);
-        ok = ok && (!large || (kind == SN_CHAIN_SINGLE && call->in[k].type.dtype == SNUG_F32) ||
+        ok = takes_dtype(call->in[k].type.dtype, has_halves(call)) &&
+             kind_of(&call->in[k].type, out, &kind);
+        ok = ok && (!large || (kind == SN_CHAIN_SINGLE && call->in[k].type.dtype != SNUG_F64) ||
                     is_packed(&call->in[k]));
     }
     return ok;
 }
 
 /* --- building ----------------------------------------------------------------------------------*/
-static size_t element_bytes(bool wide) {
-    return wide ? sizeof(double) : sizeof(float);
+static size_t element_bytes(int type) {
+    return type == SN_CHAIN_F64 ? sizeof(double) : type == SN_CHAIN_F32 ? sizeof(float) : 2;
 }
 
 static size_t input_bytes(const sn_chain *chain, const sn_chain_input *in) {
@@ -346,7 +431,7 @@ static size_t input_bytes(const sn_chain *chain, const sn_chain_input *in) {
                       : in->kind == SN_CHAIN_SINGLE ? 1
                       : in->kind == SN_CHAIN_PARAM  ? 0
                                                     : chain->channels;
-    return (size_t)n * element_bytes(in->wide != 0);
+    return (size_t)n * element_bytes(in->type);
 }
 
 static bool add_input(sn_chain *chain, sn_chain_input in, uint8_t *slot) {
@@ -354,7 +439,7 @@ static bool add_input(sn_chain *chain, sn_chain_input in, uint8_t *slot) {
     sn_chain_input *list = in.kind == SN_CHAIN_DENSE ? p->dense : p->fixed;
     int *n = in.kind == SN_CHAIN_DENSE ? &p->n_dense : &p->n_fixed;
     for (int k = 0; k < *n; k++)
-        if (list[k].data == in.data && list[k].kind == in.kind && list[k].wide == in.wide &&
+        if (list[k].data == in.data && list[k].kind == in.kind && list[k].type == in.type &&
             list[k].epsilon == in.epsilon) {
             *slot = list[k].slot;
             return true;
@@ -371,11 +456,11 @@ static bool find_operand(sn_chain *chain, const snug_view *v, sn_chain_input in,
     const sn_chain_program *p = &chain->program;
     for (int k = p->n_steps - 1; k >= 0; k--) {
         const sn_chain_step *s = &p->steps[k];
-        if (in.kind == SN_CHAIN_DENSE && s->out == v->data && s->wide == in.wide) {
+        if (in.kind == SN_CHAIN_DENSE && s->out == v->data && s->type == in.type) {
             *slot = s->slot;
             return true;
         }
-        if (sn_bytes_meet(s->out, (size_t)p->n * element_bytes(s->wide), v->data, v->bytes))
+        if (sn_bytes_meet(s->out, (size_t)p->n * element_bytes(s->type), v->data, v->bytes))
             return false;
     }
     return add_input(chain, in, slot);
@@ -386,7 +471,7 @@ static bool add_operands(sn_chain *chain, const sn_call *call, sn_chain_step *s)
     int n = 0;
     for (int k = 0; k < call->n_in; k++) {
         const snug_view *v = &call->in[k];
-        sn_chain_input in = {v->data, NULL, 0, v->type.dtype == SNUG_F64, 0};
+        sn_chain_input in = {v->data, NULL, 0, (uint8_t)type_of(v->type.dtype), 0};
         sn_chain_kind kind;
         if (!kind_of(&v->type, &call->out[0].type, &kind))
             return false;
@@ -405,7 +490,7 @@ static bool add_operands(sn_chain *chain, const sn_call *call, sn_chain_step *s)
             return false;
     }
     for (int k = 0; k < sn_ops[call->op].attrs->n_params && !normalises; k++) {
-        const sn_chain_input in = {call->param + k, NULL, SN_CHAIN_PARAM, 1, 0};
+        const sn_chain_input in = {call->param + k, NULL, SN_CHAIN_PARAM, SN_CHAIN_F64, 0};
         if (n == SN_CHAIN_OPERANDS || !add_input(chain, in, &s->from[n++]))
             return false;
     }
@@ -414,19 +499,19 @@ static bool add_operands(sn_chain *chain, const sn_call *call, sn_chain_step *s)
 
 /* An element's bytes may be overwritten by that element alone. What is dead when the call of this
  * number runs is not stored at all. */
-static bool may_write(const sn_chain *chain, const void *out, bool wide, uint64_t number) {
+static bool may_write(const sn_chain *chain, const void *out, int type, uint64_t number) {
     const sn_chain_program *p = &chain->program;
-    const size_t bytes = (size_t)p->n * element_bytes(wide);
+    const size_t bytes = (size_t)p->n * element_bytes(type);
     bool ok = true;
     for (int k = 0; k < p->n_fixed; k++)
         ok = ok && !sn_bytes_meet(out, bytes, p->fixed[k].data, input_bytes(chain, &p->fixed[k]));
     for (int k = 0; k < p->n_dense; k++)
-        ok = ok && ((p->dense[k].data == out && (p->dense[k].wide != 0) == wide) ||
+        ok = ok && ((p->dense[k].data == out && p->dense[k].type == type) ||
                     !sn_bytes_meet(out, bytes, p->dense[k].data, input_bytes(chain, &p->dense[k])));
     for (int k = 0; k < p->n_steps; k++) {
-        const bool same = p->steps[k].out == out && (p->steps[k].wide != 0) == wide;
+        const bool same = p->steps[k].out == out && p->steps[k].type == type;
         const bool dead = chain->reach[k] > 0 && chain->number[k] + chain->reach[k] <= number;
-        const size_t its = (size_t)p->n * element_bytes(p->steps[k].wide != 0);
+        const size_t its = (size_t)p->n * element_bytes(p->steps[k].type);
         ok = ok && (same || dead || !sn_bytes_meet(out, bytes, p->steps[k].out, its));
     }
     return ok;
@@ -434,14 +519,14 @@ static bool may_write(const sn_chain *chain, const void *out, bool wide, uint64_
 
 static bool append_step(sn_chain *chain, const sn_call *call, uint64_t number) {
     sn_chain_program *p = &chain->program;
-    const bool wide = call->out[0].type.dtype == SNUG_F64;
+    const int type = type_of(call->out[0].type.dtype);
     sn_chain_step s = {};
     const int most = p->n > SN_CHAIN_SMALL ? SN_CHAIN_SLOTS / 2 : SN_CHAIN_SLOTS;
     if (p->n_steps == SN_CHAIN_STEPS || chain->n_slots + SN_CHAIN_OPERANDS + 1 > most)
         return false;
     s.code = (uint8_t)code_of(call->op);
-    s.wide = wide;
-    if (!add_operands(chain, call, &s) || !may_write(chain, call->out[0].data, wide, number))
+    s.type = (uint8_t)type;
+    if (!add_operands(chain, call, &s) || !may_write(chain, call->out[0].data, type, number))
         return false;
     s.out = call->out[0].data;
     s.slot = (uint8_t)chain->n_slots++;
@@ -463,6 +548,7 @@ bool sn_chain_add(sn_chain *chain, const sn_cuda_call *c, uint64_t number) {
         return false;
     next.number[next.n] = number;
     next.reach[next.n] = call->reach;
+    next.halves = next.halves || has_halves(call);
     next.n++;
     *chain = next;
     return true;
@@ -475,7 +561,7 @@ bool sn_chain_meets(const sn_chain *chain, const sn_call *call) {
         const snug_view *v = writes ? &call->out[j - call->n_in] : &call->in[j];
         for (int k = 0; k < p->n_steps; k++)
             if (sn_bytes_meet(v->data, v->bytes, p->steps[k].out,
-                              (size_t)p->n * element_bytes(p->steps[k].wide != 0)))
+                              (size_t)p->n * element_bytes(p->steps[k].type)))
                 return true;
         for (int k = 0; k < p->n_dense && writes; k++)
             if (sn_bytes_meet(v->data, v->bytes, p->dense[k].data,

@@ -5,8 +5,9 @@
  * memory, a place for each. What a step gives is stored where its call says, unless nobody reads it
  * after the chain (sn_call's reach).
  *
- * Of small index spaces f32 and f64 may mix; large ones are f32 in packs of four. Operands are as
- * large as the output, or one number for each of the last axis, or one number. */
+ * Of small index spaces f32, f64 and halves may mix; large ones are f32 and halves in packs of
+ * four. Operands are as large as the output, or one number for each of the last axis, or one
+ * number. */
 #ifndef SN_KERNELS_CUDA_CHAIN_H
 #define SN_KERNELS_CUDA_CHAIN_H
 
@@ -37,16 +38,19 @@ typedef enum {
     SN_CHAIN_RSTD     /* of the last axis: 1 / sqrt(it + epsilon) */
 } sn_chain_kind;
 
+/* Of what lies in memory. */
+typedef enum { SN_CHAIN_F32, SN_CHAIN_F64, SN_CHAIN_F16, SN_CHAIN_BF16 } sn_chain_type;
+
 typedef struct {
     const void *data;
     const sn_scalar *epsilon; /* RSTD */
-    uint8_t kind, wide;       /* f64, else f32 */
+    uint8_t kind, type;
     uint8_t slot;
 } sn_chain_input;
 
 typedef struct {
     void *out;                       /* NULL: not stored */
-    uint8_t code, wide, slot;        /* wide: what it gives */
+    uint8_t code, type, slot;        /* type: of what it gives */
     uint8_t from[SN_CHAIN_OPERANDS]; /* slots */
 } sn_chain_step;
 
@@ -65,6 +69,7 @@ typedef struct {
     sn_held first; /* runs by itself where no other joins */
     sn_chain_program program;
     int n_slots;
+    bool halves;      /* some operands are */
     int64_t channels; /* of the last axis; 0: no operand is of it */
     uint64_t number[SN_CHAIN_STEPS];
     uint32_t reach[SN_CHAIN_STEPS];

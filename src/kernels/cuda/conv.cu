@@ -1,11 +1,13 @@
 /* conv.cu: the families conv2d, conv2d_dx and conv2d_dw: which kernel runs, and a call of it.
  *
- *   one product            f32, one place, no stride: pixels are rows, the filter is a matrix
- *   an engine of cuDNN     f32, one group; filters are turned into scratch and back around it
+ *   one product            one place, no stride: pixels are rows, the filter is a matrix
+ *   an engine of cuDNN     one group; filters are turned into scratch and back around it
  *   products of a turned x the gradient of 3 x 3 filters with many channels (conv_turned.cu)
  *   product of patches     the gradient of filters of few channels (conv_patches.cu)
  *   depthwise              one filter per channel (conv_depthwise.cu)
  *   plain                  the rest, and everything where cuDNN is missing (conv_own.cu)
+ *
+ * Libraries and depthwise take f32 and halves; turned x and patches f32; plain all floats.
  *
  * Engines want the same padding on both sides. Where it differs the filter gets rows or columns of
  * zeros on the other side, since it is copied anyway; a line's scale is multiplied into it, too.
@@ -109,16 +111,18 @@ static sn_dnn_conv reversed_conv(const sn_conv *v) {
     return e;
 }
 
-static bool engine_conv(const sn_conv *v, sn_dnn_kind kind, sn_dnn_conv *out) {
+static bool engine_conv(const sn_conv *v, sn_dnn_kind kind, snug_dtype dtype, sn_dnn_conv *out) {
     if (v->groups != 1 || is_empty(v) || missing(v, 0) < 0 || missing(v, 1) < 0)
         return false;
     if (is_reversed(v, kind)) {
         *out = reversed_conv(v);
+        out->dtype = dtype;
         return true;
     }
     const sn_turned t = turned_of(v);
     sn_dnn_conv e = {};
     e.kind = kind;
+    e.dtype = dtype;
     e.N = v->N;
     e.H = v->H;
     e.W = v->W;
@@ -141,11 +145,15 @@ static bool engine_conv(const sn_conv *v, sn_dnn_kind kind, sn_dnn_conv *out) {
     return true;
 }
 
-/* A filter of one place is a matrix: y = x w, dx = dy w', dw = x' dy. */
-static bool plain_product(const sn_conv *v, sn_dnn_kind kind, sn_blas_product *out) {
+/* A filter of one place is a matrix: y = x w, dx = dy w', dw = x' dy. Beside halves it is of their
+ * type. */
+static bool plain_product(const sn_conv *v, sn_dnn_kind kind, const sn_conv_types *t,
+                          sn_blas_product *out) {
+    const bool dw = kind == SN_DNN_DW;
     sn_blas_product p = {};
-    bool ok = v->groups == 1 && v->kh == 1 && v->kw == 1 && !is_empty(v) && !v->line &&
-              v->C % 4 == 0 && v->O % 4 == 0;
+    bool ok = (dw || t->w == t->dtype) && (dw || !v->bias || t->bias == t->dtype);
+    ok = ok && v->groups == 1 && v->kh == 1 && v->kw == 1 && !is_empty(v) && !v->line &&
+         v->C % 4 == 0 && v->O % 4 == 0;
     for (int i = 0; i < 2; i++)
         ok = ok && v->stride[i] == 1;
     for (int i = 0; i < 4; i++)
@@ -163,6 +171,8 @@ static bool plain_product(const sn_conv *v, sn_dnn_kind kind, sn_blas_product *o
     p.c_pitch = p.N;
     p.bias = kind == SN_DNN_FORWARD && v->bias;
     p.relu = kind == SN_DNN_FORWARD && v->act == SN_ACT_relu;
+    p.dtype = t->dtype;
+    p.out = dw ? t->w : t->dtype;
     *out = p;
     return true;
 }
@@ -172,10 +182,17 @@ static size_t whole(size_t bytes) {
     return (bytes + 255) / 256 * 256;
 }
 
+/* Of a turned filter of halves, what stands behind it begins here. */
+static size_t half_filter_bytes(const sn_turned *t) {
+    return whole((size_t)(t->high * t->wide * t->C * t->O) * sizeof(sn_half));
+}
+
 /* The turned filter, and zeros for a bias behind it. */
-static size_t filter_bytes(const sn_conv *v) {
+static size_t filter_bytes(const sn_conv *v, snug_dtype dtype) {
     const sn_turned t = turned_of(v);
     const int64_t zeros = t.C > t.O ? t.C : t.O;
+    if (dtype != SNUG_F32)
+        return half_filter_bytes(&t) + whole((size_t)zeros * sizeof(sn_half));
     return whole((size_t)(t.high * t.wide * t.C * t.O + zeros) * sizeof(float));
 }
 
@@ -195,29 +212,30 @@ static bool take(sn_conv_choice *out, const char *impl, size_t bytes) {
 
 /* The first way of a library there is; partial sums of a bias gradient lie in its scratch. */
 static bool choose_library(const sn_gpu *g, const sn_conv *v, sn_dnn_kind kind,
-                           sn_conv_choice *out) {
-    const bool dw = kind == SN_DNN_DW;
+                           const sn_conv_types *t, sn_conv_choice *out) {
+    const bool dw = kind == SN_DNN_DW, own = dw && t->dtype == SNUG_F32;
     const size_t sums = dw ? sums_bytes(v) : 0;
     sn_dnn_conv e;
     sn_choice choice;
     sn_blas_product p;
-    if (plain_product(v, kind, &p) && sn_blas_choose(g, &p, &choice, NULL) == SNUG_OK)
+    if (plain_product(v, kind, t, &p) && sn_blas_choose(g, &p, &choice, NULL) == SNUG_OK)
         return take(out, choice.impl, larger(choice.workspace_bytes, sums));
-    const size_t turned = dw && sn_turned_dw_takes(g, v) ? sn_turned_dw_bytes(g, v) : 0;
+    const size_t turned = own && sn_turned_dw_takes(g, v) ? sn_turned_dw_bytes(g, v) : 0;
     if (turned > 0)
         return take(out, TURNED, larger(turned, sums));
-    const size_t patches = dw && sn_patches_dw_takes(g, v) ? sn_patches_dw_bytes(g, v) : 0;
+    const size_t patches = own && sn_patches_dw_takes(g, v) ? sn_patches_dw_bytes(g, v) : 0;
     if (patches > 0)
         return take(out, PATCHES, larger(patches, sums));
-    return engine_conv(v, kind, &e) && sn_dnn_choose(g, &e, &choice, NULL) == SNUG_OK &&
-           take(out, choice.impl, larger(filter_bytes(v) + choice.workspace_bytes, sums));
+    return engine_conv(v, kind, t->dtype, &e) && sn_dnn_choose(g, &e, &choice, NULL) == SNUG_OK &&
+           take(out, choice.impl, larger(filter_bytes(v, t->dtype) + choice.workspace_bytes, sums));
 }
 
-void sn_conv_choose(const sn_gpu *g, const sn_conv *v, sn_dnn_kind kind, snug_dtype dtype,
+void sn_conv_choose(const sn_gpu *g, const sn_conv *v, sn_dnn_kind kind, const sn_conv_types *t,
                     sn_conv_choice *out) {
+    const snug_dtype dtype = t->dtype;
     const bool dw = kind == SN_DNN_DW, depthwise = sn_depthwise_takes(v, dtype);
     out->efficiency = 1;
-    if (dtype == SNUG_F32 && choose_library(g, v, kind, out))
+    if (dtype != SNUG_F64 && choose_library(g, v, kind, t, out))
         return;
     out->efficiency = depthwise ? 0.015 : 0.01;
     const size_t plain = dw ? sn_conv_plain_dw_bytes(g, v, dtype) : 0;
@@ -226,23 +244,23 @@ void sn_conv_choose(const sn_gpu *g, const sn_conv *v, sn_dnn_kind kind, snug_dt
     take(out, depthwise ? "own:depthwise" : "own:plain", bytes);
 }
 
-static snug_status make(sn_gpu *g, const sn_conv *v, sn_dnn_kind kind, const char *impl,
-                        sn_conv_step *out, snug_error *err) {
+static snug_status make(sn_gpu *g, const sn_conv *v, sn_dnn_kind kind, const sn_conv_types *t,
+                        const char *impl, sn_conv_step *out, snug_error *err) {
     sn_dnn_conv e;
     sn_blas_product p;
     if (strcmp(impl, TURNED) == 0)
         return sn_turned_dw_make(g, v, &out->turned, err);
     if (strcmp(impl, PATCHES) == 0)
         return sn_patches_dw_make(g, v, &out->patches, err);
-    if (sn_impl_kind_of(impl) == SN_IMPL_BLAS && plain_product(v, kind, &p))
+    if (sn_impl_kind_of(impl) == SN_IMPL_BLAS && plain_product(v, kind, t, &p))
         return sn_blas_make(g, &p, impl, &out->plain, err);
-    if (!engine_conv(v, kind, &e))
+    if (!engine_conv(v, kind, t->dtype, &e))
         return sn_fail(err, SNUG_E_INTERNAL, "'%s' does not take this convolution", impl);
     return sn_dnn_make(g, &e, impl, &out->engine, err);
 }
 
-snug_status sn_conv_make(sn_gpu *g, const sn_conv *v, sn_dnn_kind kind, const char *impl,
-                         sn_conv_step **out, snug_error *err) {
+snug_status sn_conv_make(sn_gpu *g, const sn_conv *v, sn_dnn_kind kind, const sn_conv_types *t,
+                         const char *impl, sn_conv_step **out, snug_error *err) {
     *out = NULL;
     if (!sn_impl_is_library(impl))
         return SNUG_OK;
@@ -251,7 +269,7 @@ snug_status sn_conv_make(sn_gpu *g, const sn_conv *v, sn_dnn_kind kind, const ch
     if (!p)
         return sn_fail(err, SNUG_E_MEMORY, "no host memory for a convolution's plan");
     memset((void *)p, 0, sizeof *p);
-    const snug_status status = make(g, v, kind, impl, p, err);
+    const snug_status status = make(g, v, kind, t, impl, p, err);
     if (status == SNUG_OK)
         *out = p;
     else
@@ -271,19 +289,37 @@ void sn_conv_drop(sn_gpu *g, sn_conv_step *step) {
 }
 
 /* --- runs ------------------------------------------------------------------------------------ */
+static sn_mixed_line line_of(const void *data, snug_dtype dtype) {
+    return sn_mixed_line{(void *)data, dtype};
+}
+
 /* The turned filter lies in front of the engine's scratch. */
 static snug_status run_engine(const sn_cuda_call *c, const sn_conv_step *step, const sn_conv *v,
-                              sn_dnn_operands o, void *scratch, snug_error *err) {
+                              snug_dtype dtype, sn_dnn_operands o, void *scratch, snug_error *err) {
     o.w = scratch;
-    o.workspace = (char *)scratch + filter_bytes(v);
+    o.workspace = (char *)scratch + filter_bytes(v, dtype);
     return sn_dnn_run(c->gpu, step->engine, &o, c->stream, err);
 }
 
 static void sum_bias(const sn_cuda_call *c, const sn_conv *v, const sn_cuda_conv *o,
                      void *scratch) {
-    if (o->db)
+    if (o->db && o->types.dtype == SNUG_F32)
         sn_column_sums(c, (const float *)o->dy, pixels_of(v), v->O, o->accumulate, (float *)o->db,
                        scratch);
+    else if (o->db)
+        sn_column_sums_of(c, line_of(o->dy, o->types.dtype), pixels_of(v), v->O, o->accumulate,
+                          line_of(o->db, o->types.bias), scratch);
+}
+
+/* What a library left of bias and activation. */
+static void finish(const sn_cuda_call *c, const sn_conv *v, const sn_cuda_conv *o, bool biased,
+                   int act) {
+    if (o->types.dtype == SNUG_F32)
+        sn_conv_finish(c, (float *)o->y, pixels_of(v), v->O, NULL,
+                       biased ? NULL : (const float *)o->bias, act);
+    else
+        sn_conv_finish_of(c, line_of(o->y, o->types.dtype), pixels_of(v), v->O,
+                          line_of(biased ? NULL : o->bias, o->types.bias), act);
 }
 
 static snug_status run_plain(const sn_cuda_call *c, const sn_conv_step *step, const sn_conv *v,
@@ -292,58 +328,82 @@ static snug_status run_plain(const sn_cuda_call *c, const sn_conv_step *step, co
     const void *const a = kind == SN_DNN_DX ? o->dy : o->x;
     const void *const b = kind == SN_DNN_DW ? o->dy : o->w;
     void *const out = kind == SN_DNN_DW ? o->dw : kind == SN_DNN_DX ? o->dx : o->y;
-    const sn_blas_operands p = {(const float *)a,
-                                (const float *)b,
-                                (const float *)o->bias,
-                                (float *)out,
-                                kind == SN_DNN_DW && o->accumulate,
-                                scratch};
+    const sn_blas_operands p = {a, b, o->bias, out, kind == SN_DNN_DW && o->accumulate, scratch};
     if (kind == SN_DNN_DW)
         sum_bias(c, v, o, scratch);
     SNUG_TRY(sn_blas_run(c->gpu, step->plain, &p, c->stream, err));
     if (kind == SN_DNN_FORWARD && v->act != SN_ACT_relu)
-        sn_conv_finish(c, p.c, pixels_of(v), v->O, NULL, NULL, (int)v->act);
+        finish(c, v, o, true, (int)v->act);
     return SNUG_OK;
+}
+
+/* Turns the filter into scratch; the bias an engine is to add is returned, zeros where there is
+ * none. */
+static const void *turn_filter(const sn_cuda_call *c, const sn_conv *v, const sn_cuda_conv *o,
+                               void *scratch) {
+    const sn_turned t = turned_of(v);
+    const snug_dtype dtype = o->types.dtype;
+    if (dtype == SNUG_F32) {
+        const float *zeros = (const float *)scratch + t.high * t.wide * t.C * t.O;
+        sn_filter_turn(c, &t, (const float *)o->w, (const float *)o->scale, (float *)scratch);
+        return o->bias ? o->bias : zeros;
+    }
+    void *const behind = (char *)scratch + half_filter_bytes(&t);
+    sn_filter_turn_to(c, &t, line_of(o->w, o->types.w), line_of(o->scale, o->types.bias),
+                      line_of(o->bias, o->types.bias), line_of(scratch, dtype), behind);
+    return behind;
 }
 
 static snug_status run_forward(const sn_cuda_call *c, const sn_conv_step *step, const sn_conv *v,
                                const sn_cuda_conv *o, void *scratch, snug_error *err) {
-    const sn_turned t = turned_of(v);
-    const float *zeros = (const float *)scratch + t.high * t.wide * t.C * t.O;
-    const sn_dnn_operands e = {(void *)o->x, NULL, o->y, o->bias ? o->bias : zeros, NULL};
-    sn_filter_turn(c, &t, (const float *)o->w, (const float *)o->scale, (float *)scratch);
-    SNUG_TRY(run_engine(c, step, v, e, scratch, err));
-    sn_conv_finish(c, (float *)o->y, pixels_of(v), v->O, NULL,
-                   sn_dnn_takes_bias(step->engine) ? NULL : (const float *)o->bias,
-                   sn_dnn_takes_relu(step->engine) ? (int)SN_ACT_none : (int)v->act);
+    const void *const bias = turn_filter(c, v, o, scratch);
+    const sn_dnn_operands e = {(void *)o->x, NULL, o->y, bias, NULL};
+    SNUG_TRY(run_engine(c, step, v, o->types.dtype, e, scratch, err));
+    finish(c, v, o, sn_dnn_takes_bias(step->engine),
+           sn_dnn_takes_relu(step->engine) ? (int)SN_ACT_none : (int)v->act);
     return SNUG_OK;
+}
+
+/* Zeros behind the filter that is turned for it are returned. */
+static const void *reverse_filter(const sn_cuda_call *c, const sn_conv *v, const sn_cuda_conv *o,
+                                  void *scratch) {
+    const sn_turned t = turned_of(v);
+    if (o->types.dtype == SNUG_F32) {
+        sn_filter_reverse(c, &t, (const float *)o->w, (float *)scratch);
+        return (const float *)scratch + t.kh * t.kw * t.C * t.O;
+    }
+    void *const behind = (char *)scratch + half_filter_bytes(&t);
+    sn_filter_reverse_to(c, &t, line_of(o->w, o->types.w), line_of(scratch, o->types.dtype),
+                         behind);
+    return behind;
 }
 
 static snug_status run_dx(const sn_cuda_call *c, const sn_conv_step *step, const sn_conv *v,
                           const sn_cuda_conv *o, void *scratch, snug_error *err) {
-    const sn_turned t = turned_of(v);
-    const float *zeros = (const float *)scratch + t.kh * t.kw * t.C * t.O;
-    const sn_dnn_operands reversed = {(void *)o->dy, NULL, o->dx, zeros, NULL},
+    const bool reversed = is_reversed(v, SN_DNN_DX);
+    const void *const zeros =
+        reversed ? reverse_filter(c, v, o, scratch) : turn_filter(c, v, o, scratch);
+    const sn_dnn_operands turned = {(void *)o->dy, NULL, o->dx, zeros, NULL},
                           e = {o->dx, NULL, (void *)o->dy, NULL, NULL};
-    if (is_reversed(v, SN_DNN_DX)) {
-        sn_filter_reverse(c, &t, (const float *)o->w, (float *)scratch);
-        return run_engine(c, step, v, reversed, scratch, err);
-    }
-    sn_filter_turn(c, &t, (const float *)o->w, NULL, (float *)scratch);
-    return run_engine(c, step, v, e, scratch, err);
+    return run_engine(c, step, v, o->types.dtype, reversed ? turned : e, scratch, err);
 }
 
 static snug_status run_dw(const sn_cuda_call *c, const sn_conv_step *step, const sn_conv *v,
                           const sn_cuda_conv *o, void *scratch, snug_error *err) {
     const sn_turned t = turned_of(v);
+    const snug_dtype dtype = o->types.dtype;
     const sn_dnn_operands e = {(void *)o->x, NULL, (void *)o->dy, NULL, NULL};
     sum_bias(c, v, o, scratch);
     if (step->turned)
         return sn_turned_dw_run(c, step->turned, v, o, scratch, err);
     if (step->patches)
         return sn_patches_dw_run(c, step->patches, v, o, scratch, err);
-    SNUG_TRY(run_engine(c, step, v, e, scratch, err));
-    sn_filter_return(c, &t, (const float *)scratch, o->accumulate, (float *)o->dw);
+    SNUG_TRY(run_engine(c, step, v, dtype, e, scratch, err));
+    if (dtype == SNUG_F32)
+        sn_filter_return(c, &t, (const float *)scratch, o->accumulate, (float *)o->dw);
+    else
+        sn_filter_return_from(c, &t, line_of(scratch, dtype), o->accumulate,
+                              line_of(o->dw, o->types.w));
     return SNUG_OK;
 }
 
@@ -364,7 +424,7 @@ snug_status sn_conv_run(const sn_cuda_call *c, const sn_conv_step *step, const s
         return (kind == SN_DNN_FORWARD ? run_forward
                 : kind == SN_DNN_DX    ? run_dx
                                        : run_dw)(c, step, v, o, scratch, err);
-    const bool depthwise = sn_depthwise_takes(v, o->dtype) && has_packs(o, scratch);
+    const bool depthwise = sn_depthwise_takes(v, o->types.dtype) && has_packs(o, scratch);
     if (kind == SN_DNN_FORWARD)
         (depthwise ? sn_conv_depthwise : sn_conv_plain)(c, v, o);
     else if (kind == SN_DNN_DX)
@@ -378,11 +438,12 @@ snug_status sn_conv_run(const sn_cuda_call *c, const sn_conv_step *step, const s
 static snug_status describe(const sn_gpu *g, const sn_opdesc *d, sn_dnn_kind kind, sn_variant *out,
                             snug_error *err) {
     const snug_dtype dtype = d->in[0].dtype;
-    if (dtype != SNUG_F32 && dtype != SNUG_F64)
+    if (dtype != SNUG_F32 && dtype != SNUG_F64 && !sn_dtype_is_half(dtype))
         return sn_cuda_no_kernel(dtype, err);
     const sn_conv v = of_desc(d, kind);
+    const sn_conv_types t = sn_conv_types_of_desc(d, kind);
     sn_conv_choice choice;
-    sn_conv_choose(g, &v, kind, dtype, &choice);
+    sn_conv_choose(g, &v, kind, &t, &choice);
     out->speed = SN_SPEED_PRODUCT;
     out->efficiency = choice.efficiency;
     out->workspace_bytes = choice.bytes;
@@ -393,7 +454,8 @@ static snug_status describe(const sn_gpu *g, const sn_opdesc *d, sn_dnn_kind kin
 static snug_status prepare(sn_gpu *g, const sn_opdesc *d, sn_dnn_kind kind, const char *impl,
                            void **prepared, snug_error *err) {
     const sn_conv v = of_desc(d, kind);
-    return sn_conv_make(g, &v, kind, impl, (sn_conv_step **)prepared, err);
+    const sn_conv_types t = sn_conv_types_of_desc(d, kind);
+    return sn_conv_make(g, &v, kind, &t, impl, (sn_conv_step **)prepared, err);
 }
 
 static void release(sn_gpu *g, void *prepared) {
@@ -406,14 +468,15 @@ static snug_status run(const sn_cuda_call *c, sn_dnn_kind kind, const sn_cuda_co
     const sn_conv v = of_call(k, kind);
     const sn_conv_step *step = (const sn_conv_step *)k->prepared;
     if (step && step->engine)
-        SNUG_TRY(sn_scratch_check(k, filter_bytes(&v) + sn_dnn_workspace(step->engine), err));
+        SNUG_TRY(sn_scratch_check(
+            k, filter_bytes(&v, o->types.dtype) + sn_dnn_workspace(step->engine), err));
     return sn_conv_run(c, step, &v, kind, o, k->workspace, err);
 }
 
 static snug_status run_conv2d(const sn_cuda_call *c, snug_error *err) {
     const sn_call *k = c->call;
     sn_cuda_conv o = {};
-    o.dtype = k->in[0].type.dtype;
+    o.types = sn_conv_types_of_call(k, SN_DNN_FORWARD);
     o.x = k->in[SN_CONV_X].data;
     o.w = k->in[SN_CONV_W].data;
     o.bias = k->n_in > 2 ? k->in[SN_CONV_BIAS].data : NULL;
@@ -425,7 +488,7 @@ static snug_status run_conv2d(const sn_cuda_call *c, snug_error *err) {
 static snug_status run_conv2d_dx(const sn_cuda_call *c, snug_error *err) {
     const sn_call *k = c->call;
     sn_cuda_conv o = {};
-    o.dtype = k->in[0].type.dtype;
+    o.types = sn_conv_types_of_call(k, SN_DNN_DX);
     o.dy = k->in[SN_CONV_DX_DY].data;
     o.w = k->in[SN_CONV_DX_W].data;
     o.dx = k->out[0].data;
@@ -435,7 +498,7 @@ static snug_status run_conv2d_dx(const sn_cuda_call *c, snug_error *err) {
 static snug_status run_conv2d_dw(const sn_cuda_call *c, snug_error *err) {
     const sn_call *k = c->call;
     sn_cuda_conv o = {};
-    o.dtype = k->in[0].type.dtype;
+    o.types = sn_conv_types_of_call(k, SN_DNN_DW);
     o.x = k->in[SN_CONV_DW_X].data;
     o.dy = k->in[SN_CONV_DW_DY].data;
     o.dw = k->out[0].data;
@@ -444,7 +507,7 @@ static snug_status run_conv2d_dw(const sn_cuda_call *c, snug_error *err) {
     return run(c, SN_DNN_DW, &o, err);
 }
 
-#define FAMILY(name, kind, run)                                                                    \
+#define FAMILY(name, kind, run, mixes)                                                             \
     static snug_status describe_##name(const sn_gpu *g, const sn_opdesc *d, sn_variant *out,       \
                                        snug_error *err) {                                          \
         return describe(g, d, kind, out, err);                                                     \
@@ -453,7 +516,7 @@ static snug_status run_conv2d_dw(const sn_cuda_call *c, snug_error *err) {
                                       void **prepared, snug_error *err) {                          \
         return prepare(g, d, kind, impl, prepared, err);                                           \
     }                                                                                              \
-    SN_CUDA_FAMILY(name, run, describe_##name, prepare_##name, release)
-FAMILY(conv2d, SN_DNN_FORWARD, run_conv2d)
-FAMILY(conv2d_dx, SN_DNN_DX, run_conv2d_dx)
-FAMILY(conv2d_dw, SN_DNN_DW, run_conv2d_dw)
+    SN_CUDA_FAMILY(name, run, describe_##name, prepare_##name, release, NULL, SN_HALF_DTYPES, mixes)
+FAMILY(conv2d, SN_DNN_FORWARD, run_conv2d, 1u << 1 | 1u << 2)
+FAMILY(conv2d_dx, SN_DNN_DX, run_conv2d_dx, 1u << 1)
+FAMILY(conv2d_dw, SN_DNN_DW, run_conv2d_dw, SN_CUDA_OUT(0) | SN_CUDA_OUT(1))

@@ -1,7 +1,7 @@
-/* conv_depthwise.cu: convolutions with one filter per channel, f32, channels in packs of four:
- * neighbouring threads have neighbouring channels, so that every access is a full one. They wait
- * for memory, not for arithmetic: each value of x is read again by the windows around it, out of
- * the nearest cache.
+/* conv_depthwise.cu: convolutions with one filter per channel, f32 and halves, channels in packs of
+ * four: neighbouring threads have neighbouring channels, so that every access is a full one. They
+ * wait for memory, not for arithmetic: each value of x is read again by the windows around it, out
+ * of the nearest cache.
  *
  * A weight gradient: a block has a strip of packs and a chunk of pixels; a thread keeps all places
  * of the window for its pack and goes through its share of the pixels. The block's threads are
@@ -17,6 +17,29 @@ struct __align__(16) four {
     float v[4];
 };
 
+/* Packs of memory as they are computed, and back; L: a line of channels. */
+template <class M> static __device__ __forceinline__ four load(const M *from, int64_t pack) {
+    const sn_four<M> raw = ((const sn_four<M> *)from)[pack];
+    four f;
+#pragma unroll
+    for (int k = 0; k < 4; k++)
+        f.v[k] = raw.v[k];
+    return f;
+}
+template <class M>
+static __device__ __forceinline__ void store(M *to, int64_t pack, const four &f) {
+    sn_four<M> raw;
+#pragma unroll
+    for (int k = 0; k < 4; k++)
+        raw.v[k] = (M)f.v[k];
+    ((sn_four<M> *)to)[pack] = raw;
+}
+template <class L> static __device__ __forceinline__ four load_line(const L &l, int64_t pack) {
+    four f;
+    sn_line_get<4>(l, 4 * pack, f.v);
+    return f;
+}
+
 static __device__ __forceinline__ void add_product(four *sum, const four &a, const four &b) {
 #pragma unroll
     for (int k = 0; k < 4; k++)
@@ -24,7 +47,7 @@ static __device__ __forceinline__ void add_product(four *sum, const four &a, con
 }
 
 bool sn_depthwise_takes(const sn_conv *v, snug_dtype dtype) {
-    return dtype == SNUG_F32 && v->groups == v->C && v->O == v->C && v->C % 4 == 0 &&
+    return dtype != SNUG_F64 && v->groups == v->C && v->O == v->C && v->C % 4 == 0 &&
            v->kh == v->kw && (v->kh == 3 || v->kh == 5);
 }
 
@@ -68,10 +91,11 @@ static __device__ __forceinline__ window_spot spot_of(const grid_of_windows &g, 
 }
 
 /* --- forward --------------------------------------------------------------------------------- */
-template <int K> struct forward_f {
+template <class M, int K> struct forward_f {
     grid_of_windows g;
-    const four *x, *w, *bias, *scale;
-    four *y;
+    const M *x;
+    sn_line<M> w, bias, scale;
+    M *y;
     int act;
     __device__ void operator()(int64_t i) const {
         const window_spot s = spot_of(g, i);
@@ -83,24 +107,29 @@ template <int K> struct forward_f {
             for (int q = 0; q < K; q++) {
                 const int a = row + p * g.dilation[0], b = col + q * g.dilation[1];
                 if (a >= 0 && a < g.H && b >= 0 && b < g.W)
-                    add_product(&sum, x[((s.image * g.H + a) * g.W + b) * g.packs_all + s.pack],
-                                w[(p * K + q) * g.packs_all + s.pack]);
+                    add_product(&sum,
+                                load(x, ((s.image * g.H + a) * g.W + b) * g.packs_all + s.pack),
+                                load_line(w, (p * K + q) * g.packs_all + s.pack));
             }
 #pragma unroll
         for (int k = 0; k < 4; k++) {
-            sum.v[k] *= scale ? scale[s.pack].v[k] : 1.0f;
-            sum.v[k] += bias ? bias[s.pack].v[k] : 0.0f;
+            sum.v[k] *= scale.data ? scale[4 * s.pack + k] : 1.0f;
+            sum.v[k] += bias.data ? bias[4 * s.pack + k] : 0.0f;
             sum.v[k] = sn_act_of(act, sum.v[k]);
         }
-        y[i] = sum;
+        store(y, i, sum);
     }
 };
 
-template <int K>
+template <class M, int K>
 static void run_forward(const sn_cuda_call *c, const sn_conv *v, const sn_cuda_conv *o) {
-    const forward_f<K> f = {
-        windows_of(v, v->oh, v->ow), (const four *)o->x, (const four *)o->w, (const four *)o->bias,
-        (const four *)o->scale,      (four *)o->y,       (int)v->act};
+    const forward_f<M, K> f = {windows_of(v, v->oh, v->ow),
+                               (const M *)o->x,
+                               sn_conv_line<M>(o->w, o->types.w),
+                               sn_conv_line<M>(o->bias, o->types.bias),
+                               sn_conv_line<M>(o->scale, o->types.bias),
+                               (M *)o->y,
+                               (int)v->act};
     sn_each(c, v->N * v->oh * v->ow * (v->C / 4), f);
 }
 
@@ -111,10 +140,11 @@ static __device__ __forceinline__ int window_at(int at, const sn_divisor &step, 
     return at >= 0 && o * step.d == at && o < extent ? o : -1;
 }
 
-template <int K> struct backward_f {
+template <class M, int K> struct backward_f {
     grid_of_windows g;
-    const four *dy, *w;
-    four *dx;
+    const M *dy;
+    sn_line<M> w;
+    M *dx;
     __device__ void operator()(int64_t i) const {
         const window_spot s = spot_of(g, i);
         four sum = {};
@@ -125,18 +155,19 @@ template <int K> struct backward_f {
             for (int q = 0; q < K; q++) {
                 const int b = window_at(s.col + g.left - q * g.dilation[1], g.step[1], g.ow);
                 if (a >= 0 && b >= 0)
-                    add_product(&sum, dy[((s.image * g.oh + a) * g.ow + b) * g.packs_all + s.pack],
-                                w[(p * K + q) * g.packs_all + s.pack]);
+                    add_product(&sum,
+                                load(dy, ((s.image * g.oh + a) * g.ow + b) * g.packs_all + s.pack),
+                                load_line(w, (p * K + q) * g.packs_all + s.pack));
             }
         }
-        dx[i] = sum;
+        store(dx, i, sum);
     }
 };
 
-template <int K>
+template <class M, int K>
 static void run_backward(const sn_cuda_call *c, const sn_conv *v, const sn_cuda_conv *o) {
-    const backward_f<K> f = {windows_of(v, v->H, v->W), (const four *)o->dy, (const four *)o->w,
-                             (four *)o->dx};
+    const backward_f<M, K> f = {windows_of(v, v->H, v->W), (const M *)o->dy,
+                                sn_conv_line<M>(o->w, o->types.w), (M *)o->dx};
     sn_each(c, v->N * v->H * v->W * (v->C / 4), f);
 }
 
@@ -172,7 +203,7 @@ typedef struct {
     sn_divisor strips;
     int strip, turns; /* packs of a block, and threads that share one */
     bool bias;
-    const four *x, *dy;
+    const void *x, *dy;
     four *partial; /* [chunk][sum][pack] */
 } dw_task;
 
@@ -193,7 +224,7 @@ static __device__ void store_sum(const dw_task &t, const four &mine, four *share
     __syncthreads();
 }
 
-template <int K>
+template <class M, int K>
 static __global__ void __launch_bounds__(THREADS) sum_windows(const __grid_constant__ dw_task t) {
     __shared__ four shared[THREADS];
     const int lane = (int)threadIdx.x / t.strip;
@@ -208,7 +239,7 @@ static __global__ void __launch_bounds__(THREADS) sum_windows(const __grid_const
         const int64_t line = sn_div(pixel, t.g.across), image = sn_div(line, t.g.down);
         const int row = (int)(line - image * t.g.oh) * t.g.stride[0] - t.g.top;
         const int col = (int)(pixel - line * t.g.ow) * t.g.stride[1] - t.g.left;
-        const four g = t.dy[pixel * t.g.packs_all + pack];
+        const four g = load((const M *)t.dy, pixel * t.g.packs_all + pack);
 #pragma unroll
         for (int k = 0; k < 4; k++)
             all.v[k] += g.v[k];
@@ -216,8 +247,10 @@ static __global__ void __launch_bounds__(THREADS) sum_windows(const __grid_const
         for (int e = 0; e < K * K; e++) {
             const int a = row + e / K * t.g.dilation[0], b = col + e % K * t.g.dilation[1];
             if (a >= 0 && a < t.g.H && b >= 0 && b < t.g.W)
-                add_product(&sum[e], t.x[((image * t.g.H + a) * t.g.W + b) * t.g.packs_all + pack],
-                            g);
+                add_product(
+                    &sum[e],
+                    load((const M *)t.x, ((image * t.g.H + a) * t.g.W + b) * t.g.packs_all + pack),
+                    g);
         }
     }
     const int64_t sums = K * K + (t.bias ? 1 : 0);
@@ -230,9 +263,10 @@ static __global__ void __launch_bounds__(THREADS) sum_windows(const __grid_const
 }
 
 /* A warp adds the chunks of an element. */
+template <class L>
 static __global__ void __launch_bounds__(THREADS)
-    add_chunks(const float *partial, int64_t chunks, int64_t n_weights, int64_t n, bool add,
-               float *dw, float *db) {
+    add_chunks(const float *partial, int64_t chunks, int64_t n_weights, int64_t n, bool add, L dw,
+               L db) {
     const int lane = (int)threadIdx.x % 32;
     for (int64_t e = sn_thread() / 32; e < n; e += sn_all_threads() / 32) {
         double sum = 0;
@@ -240,50 +274,43 @@ static __global__ void __launch_bounds__(THREADS)
         for (int64_t i = lane; i < chunks; i += 32)
             sum += (double)partial[i * n + e];
         sum = sn_warp_sum(sum);
-        float *to = e < n_weights ? dw + e : db + (e - n_weights);
+        const L to = e < n_weights ? dw : db;
+        const int64_t at = e < n_weights ? e : e - n_weights;
         if (lane == 0)
-            *to = add ? *to + (float)sum : (float)sum;
+            to.put(at, add ? to[at] + (float)sum : (float)sum);
     }
 }
 
-template <int K>
+template <class M, int K>
 static void run_dw(const sn_cuda_call *c, const sn_conv *v, const sn_cuda_conv *o, void *scratch) {
     const int64_t chunks = count_chunks(v), strip = strip_of(v);
     const int64_t n = count_sums(v) * v->C;
-    dw_task t = {windows_of(v, v->oh, v->ow),
-                 v->N * v->oh * v->ow,
-                 chunk_of(v),
-                 {},
-                 (int)strip,
-                 (int)(THREADS / strip),
-                 v->bias != 0,
-                 (const four *)o->x,
-                 (const four *)o->dy,
-                 (four *)scratch};
+    dw_task t = {
+        windows_of(v, v->oh, v->ow), v->N * v->oh * v->ow, chunk_of(v), {},    (int)strip,
+        (int)(THREADS / strip),      v->bias != 0,         o->x,        o->dy, (four *)scratch};
     t.strips = sn_divisor_of(sn_cuda_ceil(v->C / 4, strip));
-    SN_LAUNCH((sum_windows<K>), (unsigned)(chunks * t.strips.d), THREADS, 0, c->stream, t);
-    SN_LAUNCH(add_chunks, sn_blocks(n, THREADS / 32), THREADS, 0, c->stream, (const float *)scratch,
-              chunks, K * K * v->C, n, o->accumulate, (float *)o->dw, (float *)o->db);
+    SN_LAUNCH((sum_windows<M, K>), (unsigned)(chunks * t.strips.d), THREADS, 0, c->stream, t);
+    SN_LAUNCH((add_chunks<sn_line<M>>), sn_blocks(n, THREADS / 32), THREADS, 0, c->stream,
+              (const float *)scratch, chunks, K * K * v->C, n, o->accumulate,
+              sn_conv_line<M>(o->dw, o->types.w), sn_conv_line<M>(o->db, o->types.bias));
 }
 
+/* f<M, K> of the types and the windows there are. */
+#define BY_WINDOW(M, v, f, ...) ((v)->kh == 3 ? f<M, 3>(__VA_ARGS__) : f<M, 5>(__VA_ARGS__))
+#define BY_TYPE(dtype, v, f, ...)                                                                  \
+    ((dtype) == SNUG_F32   ? BY_WINDOW(float, v, f, __VA_ARGS__)                                   \
+     : (dtype) == SNUG_F16 ? BY_WINDOW(sn_half, v, f, __VA_ARGS__)                                 \
+                           : BY_WINDOW(sn_brain, v, f, __VA_ARGS__))
+
 void sn_conv_depthwise(const sn_cuda_call *c, const sn_conv *v, const sn_cuda_conv *o) {
-    if (v->kh == 3)
-        run_forward<3>(c, v, o);
-    else
-        run_forward<5>(c, v, o);
+    BY_TYPE(o->types.dtype, v, run_forward, c, v, o);
 }
 
 void sn_conv_depthwise_dx(const sn_cuda_call *c, const sn_conv *v, const sn_cuda_conv *o) {
-    if (v->kh == 3)
-        run_backward<3>(c, v, o);
-    else
-        run_backward<5>(c, v, o);
+    BY_TYPE(o->types.dtype, v, run_backward, c, v, o);
 }
 
 void sn_conv_depthwise_dw(const sn_cuda_call *c, const sn_conv *v, const sn_cuda_conv *o,
                           void *scratch) {
-    if (v->kh == 3)
-        run_dw<3>(c, v, o, scratch);
-    else
-        run_dw<5>(c, v, o, scratch);
+    BY_TYPE(o->types.dtype, v, run_dw, c, v, o, scratch);
 }

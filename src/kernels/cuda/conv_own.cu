@@ -1,6 +1,6 @@
 /* conv_own.cu: convolutions without a library: one thread per element of the result, any stride,
- * dilation and groups; f32 and f64. They serve depthwise convolutions, which no engine does well,
- * and everything where cuDNN is missing.
+ * dilation and groups; f32, f64 and halves. They serve depthwise convolutions, which no engine does
+ * well, and everything where cuDNN is missing.
  *
  * A weight gradient's pixels are cut into chunks; a thread sums one element over one chunk, and a
  * second kernel adds the chunks in order. */
@@ -9,14 +9,22 @@
 #include "kernels/cuda/cuda_act.h"
 #include "kernels/cuda/places.h"
 
+#define BY_TYPE(dtype, f, ...)                                                                     \
+    ((dtype) == SNUG_F32   ? f<float>(__VA_ARGS__)                                                 \
+     : (dtype) == SNUG_F64 ? f<double>(__VA_ARGS__)                                                \
+     : (dtype) == SNUG_F16 ? f<sn_half>(__VA_ARGS__)                                               \
+                           : f<sn_brain>(__VA_ARGS__))
+
 /* --- forward --------------------------------------------------------------------------------- */
-template <class T> struct conv_forward {
+template <class M> struct conv_forward {
+    typedef sn_computed<M> T;
     sn_conv v;
     sn_parts y_parts;
     sn_divisor group_width;
     int64_t depth;
-    const T *x, *w, *bias, *scale;
-    T *y;
+    const M *x;
+    sn_line<M> w, bias, scale;
+    M *y;
 
     __device__ void operator()(int64_t at) const {
         const sn_place4 o = sn_place_of_element(y_parts, at);
@@ -30,49 +38,48 @@ template <class T> struct conv_forward {
                 const int64_t col = o.j * v.stride[1] + q * v.dilation[1] - v.pad[2];
                 if (col < 0 || col >= v.W)
                     continue;
-                const T *from = x + ((o.n * v.H + row) * v.W + col) * v.C + first;
-                const T *weight = w + (p * v.kw + q) * depth * v.O + o.c;
+                const M *from = x + ((o.n * v.H + row) * v.W + col) * v.C + first;
+                const int64_t weight = (p * v.kw + q) * depth * v.O + o.c;
                 for (int64_t k = 0; k < depth; k++)
-                    sum += from[k] * weight[k * v.O];
+                    sum += from[k] * w[weight + k * v.O];
             }
         }
-        if (scale)
+        if (scale.data)
             sum *= scale[o.c];
-        if (bias)
+        if (bias.data)
             sum += bias[o.c];
-        y[at] = sn_act_of((int)v.act, sum);
+        y[at] = (M)sn_act_of((int)v.act, sum);
     }
 };
 
-template <class T>
+template <class M>
 static void run_forward(const sn_cuda_call *c, const sn_conv *v, const sn_cuda_conv *o) {
-    const conv_forward<T> f = {*v,
+    const conv_forward<M> f = {*v,
                                sn_parts_of(v->oh, v->ow, v->O),
                                sn_divisor_of(v->O / v->groups),
                                v->C / v->groups,
-                               (const T *)o->x,
-                               (const T *)o->w,
-                               (const T *)o->bias,
-                               (const T *)o->scale,
-                               (T *)o->y};
+                               (const M *)o->x,
+                               sn_conv_line<M>(o->w, o->types.w),
+                               sn_conv_line<M>(o->bias, o->types.bias),
+                               sn_conv_line<M>(o->scale, o->types.bias),
+                               (M *)o->y};
     sn_each(c, v->N * v->oh * v->ow * v->O, f);
 }
 
 void sn_conv_plain(const sn_cuda_call *c, const sn_conv *v, const sn_cuda_conv *o) {
-    if (o->dtype == SNUG_F32)
-        run_forward<float>(c, v, o);
-    else
-        run_forward<double>(c, v, o);
+    BY_TYPE(o->types.dtype, run_forward, c, v, o);
 }
 
 /* --- the input's gradient -------------------------------------------------------------------- */
-template <class T> struct conv_backward {
+template <class M> struct conv_backward {
+    typedef sn_computed<M> T;
     sn_conv v;
     sn_parts x_parts;
     sn_divisor group_depth, down, across;
     int64_t width; /* outputs of a group */
-    const T *dy, *w;
-    T *dx;
+    const M *dy;
+    sn_line<M> w;
+    M *dx;
 
     __device__ void operator()(int64_t at) const {
         const sn_place4 x = sn_place_of_element(x_parts, at);
@@ -84,35 +91,32 @@ template <class T> struct conv_backward {
                 const int64_t j = sn_place_under(x.j, q, v.pad[2], v.dilation[1], across, v.ow);
                 if (j < 0)
                     continue;
-                const T *from = dy + ((x.n * v.oh + i) * v.ow + j) * v.O + group * width;
-                const T *weight = w + ((p * v.kw + q) * group_depth.d + k) * v.O + group * width;
+                const M *from = dy + ((x.n * v.oh + i) * v.ow + j) * v.O + group * width;
+                const int64_t first = ((p * v.kw + q) * group_depth.d + k) * v.O + group * width;
                 for (int64_t o = 0; o < width; o++)
-                    sum += from[o] * weight[o];
+                    sum += from[o] * w[first + o];
             }
         }
-        dx[at] = sum;
+        dx[at] = (M)sum;
     }
 };
 
-template <class T>
+template <class M>
 static void run_backward(const sn_cuda_call *c, const sn_conv *v, const sn_cuda_conv *o) {
-    const conv_backward<T> f = {*v,
+    const conv_backward<M> f = {*v,
                                 sn_parts_of(v->H, v->W, v->C),
                                 sn_divisor_of(v->C / v->groups),
                                 sn_divisor_of(v->stride[0]),
                                 sn_divisor_of(v->stride[1]),
                                 v->O / v->groups,
-                                (const T *)o->dy,
-                                (const T *)o->w,
-                                (T *)o->dx};
+                                (const M *)o->dy,
+                                sn_conv_line<M>(o->w, o->types.w),
+                                (M *)o->dx};
     sn_each(c, v->N * v->H * v->W * v->C, f);
 }
 
 void sn_conv_plain_dx(const sn_cuda_call *c, const sn_conv *v, const sn_cuda_conv *o) {
-    if (o->dtype == SNUG_F32)
-        run_backward<float>(c, v, o);
-    else
-        run_backward<double>(c, v, o);
+    BY_TYPE(o->types.dtype, run_backward, c, v, o);
 }
 
 /* --- the weights' gradient ------------------------------------------------------------------- */
@@ -133,11 +137,12 @@ static int64_t count_chunks(const sn_conv *v, size_t cap, size_t element) {
     return pixels > 0 ? sn_cuda_ceil(pixels, chunk_pixels(v, cap, element)) : 1;
 }
 
-template <class T> struct conv_sum_chunk {
+template <class M> struct conv_sum_chunk {
+    typedef sn_computed<M> T;
     sn_conv v;
     sn_divisor results, outputs, depth, wide, group_width, y_width, y_height;
     int64_t n_weights, pixels, size;
-    const T *x, *dy;
+    const M *x, *dy;
     T *partial; /* [chunk][result] */
 
     __device__ T bias_at(int64_t o, int64_t first, int64_t end) const {
@@ -178,31 +183,39 @@ template <class T> struct conv_sum_chunk {
     }
 };
 
-template <class T> struct conv_add_chunks {
+template <class M> struct conv_add_chunks {
+    typedef sn_computed<M> T;
     int64_t n_results, n_weights, n_chunks;
     const T *partial;
-    T *dw, *db;
+    sn_line<M> dw, db;
     bool add;
+
+    static __device__ void put(const sn_line<M> &to, int64_t e, T sum, bool add) {
+        to.put(e, add ? to[e] + sum : sum);
+    }
 
     __device__ void operator()(int64_t e) const {
         double sum = 0;
         for (int64_t i = 0; i < n_chunks; i++)
             sum += (double)partial[i * n_results + e];
-        T *to = e < n_weights ? dw + e : db + (e - n_weights);
-        *to = add ? *to + (T)sum : (T)sum;
+        if (e < n_weights)
+            put(dw, e, (T)sum, add);
+        else
+            put(db, e - n_weights, (T)sum, add);
     }
 };
 
 size_t sn_conv_plain_dw_bytes(const sn_gpu *g, const sn_conv *v, snug_dtype dtype) {
-    const size_t element = snug_dtype_bytes(dtype);
+    const size_t element = dtype == SNUG_F64 ? sizeof(double) : sizeof(float);
     return (size_t)(count_chunks(v, sn_gpu_workspace_cap(g), element) * sn_conv_sums(v)) * element;
 }
 
-template <class T>
+template <class M>
 static void run_dw(const sn_cuda_call *c, const sn_conv *v, const sn_cuda_conv *o, void *scratch) {
+    typedef sn_computed<M> T;
     const size_t cap = sn_gpu_workspace_cap(c->gpu);
     const int64_t n = sn_conv_sums(v), chunks = count_chunks(v, cap, sizeof(T));
-    const conv_sum_chunk<T> f = {*v,
+    const conv_sum_chunk<M> f = {*v,
                                  sn_divisor_of(n),
                                  sn_divisor_of(v->O),
                                  sn_divisor_of(v->C / v->groups),
@@ -213,19 +226,21 @@ static void run_dw(const sn_cuda_call *c, const sn_conv *v, const sn_cuda_conv *
                                  sn_conv_weights(v),
                                  v->N * v->oh * v->ow,
                                  chunk_pixels(v, cap, sizeof(T)),
-                                 (const T *)o->x,
-                                 (const T *)o->dy,
+                                 (const M *)o->x,
+                                 (const M *)o->dy,
                                  (T *)scratch};
-    const conv_add_chunks<T> g = {n,          sn_conv_weights(v), chunks,       (const T *)scratch,
-                                  (T *)o->dw, (T *)o->db,         o->accumulate};
+    const conv_add_chunks<M> g = {n,
+                                  sn_conv_weights(v),
+                                  chunks,
+                                  (const T *)scratch,
+                                  sn_conv_line<M>(o->dw, o->types.w),
+                                  sn_conv_line<M>(o->db, o->types.bias),
+                                  o->accumulate};
     sn_each(c, n * chunks, f);
     sn_each(c, n, g);
 }
 
 void sn_conv_plain_dw(const sn_cuda_call *c, const sn_conv *v, const sn_cuda_conv *o,
                       void *scratch) {
-    if (o->dtype == SNUG_F32)
-        run_dw<float>(c, v, o, scratch);
-    else
-        run_dw<double>(c, v, o, scratch);
+    BY_TYPE(o->types.dtype, run_dw, c, v, o, scratch);
 }

@@ -70,16 +70,16 @@ static size_t whole(size_t bytes) {
     return (bytes + 255) / 256 * 256;
 }
 
-static size_t image_bytes(const sn_conv *v) {
-    return (size_t)(v->oh * v->ow * v->O) * sizeof(float);
+static size_t image_bytes(const sn_conv *v, snug_dtype dtype) {
+    return (size_t)(v->oh * v->ow * v->O) * snug_dtype_bytes(dtype);
 }
 
 /* Images of a chunk: the most that divide them all evenly and fit; 0: none. */
-static int64_t chunk_images(const sn_gpu *g, const sn_conv *v) {
+static int64_t chunk_images(const sn_gpu *g, const sn_conv *v, snug_dtype dtype) {
     const size_t cap = sn_gpu_layout_cap(g);
     int64_t best = 0;
     for (int64_t n = 1; n <= v->N; n++)
-        if (v->N % n == 0 && (size_t)n * image_bytes(v) <= cap)
+        if (v->N % n == 0 && (size_t)n * image_bytes(v, dtype) <= cap)
             best = n;
     return best;
 }
@@ -96,17 +96,18 @@ static sn_conv chunk_of(const sn_conv *v, int64_t images, sn_dnn_kind kind) {
 static bool is_wide(const sn_gpu *g, const sn_conv_pool *q, snug_dtype dtype) {
     enum { FEW_TERMS = 64 };
     const sn_conv *v = &q->v;
-    return dtype == SNUG_F32 && v->groups == 1 && v->C * v->kh * v->kw > FEW_TERMS &&
-           chunk_images(g, v) > 0;
+    const bool many = v->C * v->kh * v->kw > FEW_TERMS || sn_dtype_is_half(dtype);
+    return dtype != SNUG_F64 && v->groups == 1 && many && chunk_images(g, v, dtype) > 0;
 }
 
 /* --- descriptions ---------------------------------------------------------------------------- */
 static snug_status describe(const sn_gpu *g, const sn_opdesc *d, sn_dnn_kind kind, sn_variant *out,
                             snug_error *err) {
     const snug_dtype dtype = d->in[0].dtype;
-    if (dtype != SNUG_F32 && dtype != SNUG_F64)
-        return sn_cuda_no_kernel(dtype, err);
     const sn_conv_pool q = of_desc(d, kind);
+    const bool half = sn_dtype_is_half(dtype) && is_wide(g, &q, dtype);
+    if (dtype != SNUG_F32 && dtype != SNUG_F64 && !half)
+        return sn_cuda_no_kernel(dtype, err);
     if (q.p.kernel[0] * q.p.kernel[1] > SN_CODE_DEAD)
         return sn_fail(err, SNUG_E_UNSUPPORTED,
                        "a max-pool window of %lld x %lld has more than %d places, which one byte "
@@ -122,12 +123,13 @@ static snug_status describe(const sn_gpu *g, const sn_opdesc *d, sn_dnn_kind kin
         return SNUG_OK;
     }
     if (is_wide(g, &q, dtype)) {
-        const int64_t images = chunk_images(g, &q.v);
+        const int64_t images = chunk_images(g, &q.v, dtype);
         const sn_conv part = chunk_of(&q.v, images, kind);
+        const sn_conv_types types = sn_conv_types_of_desc(d, kind);
         sn_conv_choice choice;
-        sn_conv_choose(g, &part, kind, dtype, &choice);
+        sn_conv_choose(g, &part, kind, &types, &choice);
         out->efficiency = choice.efficiency;
-        out->workspace_bytes = whole((size_t)images * image_bytes(&q.v)) + choice.bytes;
+        out->workspace_bytes = whole((size_t)images * image_bytes(&q.v, dtype)) + choice.bytes;
         snprintf(out->impl, sizeof out->impl, "%s", choice.impl);
         return SNUG_OK;
     }
@@ -143,8 +145,9 @@ static snug_status prepare(sn_gpu *g, const sn_opdesc *d, sn_dnn_kind kind, cons
     *prepared = NULL;
     if (sn_impl_kind_of(impl) == SN_IMPL_OWN || !is_wide(g, &q, d->in[0].dtype))
         return SNUG_OK;
-    const sn_conv part = chunk_of(&q.v, chunk_images(g, &q.v), kind);
-    return sn_conv_make(g, &part, kind, impl, (sn_conv_step **)prepared, err);
+    const sn_conv part = chunk_of(&q.v, chunk_images(g, &q.v, d->in[0].dtype), kind);
+    const sn_conv_types types = sn_conv_types_of_desc(d, kind);
+    return sn_conv_make(g, &part, kind, &types, impl, (sn_conv_step **)prepared, err);
 }
 
 static void release(sn_gpu *g, void *prepared) {
@@ -154,12 +157,14 @@ static void release(sn_gpu *g, void *prepared) {
 /* --- calls ----------------------------------------------------------------------------------- */
 /* Operands of images from n on. */
 static sn_cuda_conv_pool images_from(const sn_conv_pool *q, const sn_cuda_conv_pool *o, int64_t n) {
-    const int64_t x = n * q->v.H * q->v.W * q->v.C, y = n * q->p.oh * q->p.ow * q->p.C;
+    const int64_t size = (int64_t)snug_dtype_bytes(o->o.types.dtype);
+    const int64_t x = n * q->v.H * q->v.W * q->v.C * size,
+                  y = n * q->p.oh * q->p.ow * q->p.C * size;
     sn_cuda_conv_pool s = *o;
-    s.o.x = o->o.x ? (const float *)o->o.x + x : NULL;
-    s.o.dx = o->o.dx ? (float *)o->o.dx + x : NULL;
-    s.o.y = o->o.y ? (float *)o->o.y + y : NULL;
-    s.o.dy = o->o.dy ? (const float *)o->o.dy + y : NULL;
+    s.o.x = o->o.x ? (const char *)o->o.x + x : NULL;
+    s.o.dx = o->o.dx ? (char *)o->o.dx + x : NULL;
+    s.o.y = o->o.y ? (char *)o->o.y + y : NULL;
+    s.o.dy = o->o.dy ? (const char *)o->o.dy + y : NULL;
     s.code = o->code ? o->code + n * q->p.oh * q->p.ow * sn_code_pixel(q->p) : NULL;
     s.o.accumulate = o->o.accumulate || n > 0;
     return s;
@@ -167,13 +172,14 @@ static sn_cuda_conv_pool images_from(const sn_conv_pool *q, const sn_cuda_conv_p
 
 static snug_status run_wide(const sn_cuda_call *c, const sn_conv_pool *q, sn_dnn_kind kind,
                             const sn_cuda_conv_pool *o, snug_error *err) {
-    const int64_t images = chunk_images(c->gpu, &q->v);
+    const snug_dtype dtype = o->o.types.dtype;
+    const int64_t images = chunk_images(c->gpu, &q->v, dtype);
     const sn_conv_step *step = (const sn_conv_step *)c->call->prepared;
     sn_conv_pool part = *q;
     part.v = chunk_of(&q->v, images, kind);
     part.p.N = images;
-    float *big = (float *)c->call->workspace;
-    void *rest = (char *)c->call->workspace + whole((size_t)images * image_bytes(&q->v));
+    void *big = c->call->workspace;
+    void *rest = (char *)c->call->workspace + whole((size_t)images * image_bytes(&q->v, dtype));
     for (int64_t n = 0; n < q->v.N; n += images) {
         const sn_cuda_conv_pool s = images_from(q, o, n);
         sn_cuda_conv conv = s.o;
@@ -181,7 +187,7 @@ static snug_status run_wide(const sn_cuda_call *c, const sn_conv_pool *q, sn_dnn
         conv.y = big;
         conv.dy = big;
         if (kind != SN_DNN_FORWARD)
-            sn_pool_spread(c, &part, (const float *)s.o.dy, s.code, big);
+            sn_pool_spread(c, &part, &s, big);
         SNUG_TRY(sn_conv_run(c, step, &part.v, kind, &conv, rest, err));
         if (kind == SN_DNN_FORWARD)
             sn_pool_take(c, &part, big, &s);
@@ -193,12 +199,12 @@ static snug_status run(const sn_cuda_call *c, sn_dnn_kind kind, const sn_cuda_co
                        snug_error *err) {
     const sn_conv_pool q = of_call(c->call, kind);
     void *scratch = c->call->workspace;
-    if (o->o.dtype == SNUG_F32 && kind != SN_DNN_DX && sn_conv_pool_mma_takes(c->gpu, &q)) {
+    if (o->o.types.dtype == SNUG_F32 && kind != SN_DNN_DX && sn_conv_pool_mma_takes(c->gpu, &q)) {
         if (kind == SN_DNN_DW)
             sn_conv_pool_mma_dw(c, &q, o, scratch);
         else
             sn_conv_pool_mma(c, &q, o);
-    } else if (is_wide(c->gpu, &q, o->o.dtype)) {
+    } else if (is_wide(c->gpu, &q, o->o.types.dtype)) {
         return run_wide(c, &q, kind, o, err);
     } else if (kind == SN_DNN_FORWARD) {
         sn_conv_pool_plain(c, &q, o);
@@ -213,7 +219,7 @@ static snug_status run(const sn_cuda_call *c, sn_dnn_kind kind, const sn_cuda_co
 static snug_status run_conv2d_pool(const sn_cuda_call *c, snug_error *err) {
     const sn_call *k = c->call;
     sn_cuda_conv_pool o = {};
-    o.o.dtype = k->in[0].type.dtype;
+    o.o.types = sn_conv_types_of_call(k, SN_DNN_FORWARD);
     o.o.x = k->in[SN_CONV_X].data;
     o.o.w = k->in[SN_CONV_W].data;
     o.o.bias = k->n_in > 2 ? k->in[SN_CONV_BIAS].data : NULL;
@@ -226,7 +232,7 @@ static snug_status run_conv2d_pool(const sn_cuda_call *c, snug_error *err) {
 static snug_status run_conv2d_pool_dx(const sn_cuda_call *c, snug_error *err) {
     const sn_call *k = c->call;
     sn_cuda_conv_pool o = {};
-    o.o.dtype = k->in[0].type.dtype;
+    o.o.types = sn_conv_types_of_call(k, SN_DNN_DX);
     o.o.dy = k->in[SN_CONV_DX_DY].data;
     o.o.w = k->in[SN_CONV_DX_W].data;
     o.o.dx = k->out[0].data;
@@ -237,7 +243,7 @@ static snug_status run_conv2d_pool_dx(const sn_cuda_call *c, snug_error *err) {
 static snug_status run_conv2d_pool_dw(const sn_cuda_call *c, snug_error *err) {
     const sn_call *k = c->call;
     sn_cuda_conv_pool o = {};
-    o.o.dtype = k->in[0].type.dtype;
+    o.o.types = sn_conv_types_of_call(k, SN_DNN_DW);
     o.o.x = k->in[SN_CONV_DW_X].data;
     o.o.dy = k->in[SN_CONV_DW_DY].data;
     o.o.dw = k->out[0].data;
@@ -247,7 +253,7 @@ static snug_status run_conv2d_pool_dw(const sn_cuda_call *c, snug_error *err) {
     return run(c, SN_DNN_DW, &o, err);
 }
 
-#define FAMILY(name, kind)                                                                         \
+#define FAMILY(name, kind, mixes)                                                                  \
     static snug_status describe_##name(const sn_gpu *g, const sn_opdesc *d, sn_variant *out,       \
                                        snug_error *err) {                                          \
         return describe(g, d, kind, out, err);                                                     \
@@ -256,7 +262,8 @@ static snug_status run_conv2d_pool_dw(const sn_cuda_call *c, snug_error *err) {
                                       void **prepared, snug_error *err) {                          \
         return prepare(g, d, kind, impl, prepared, err);                                           \
     }                                                                                              \
-    SN_CUDA_FAMILY(name, run_##name, describe_##name, prepare_##name, release)
-FAMILY(conv2d_pool, SN_DNN_FORWARD)
-FAMILY(conv2d_pool_dx, SN_DNN_DX)
-FAMILY(conv2d_pool_dw, SN_DNN_DW)
+    SN_CUDA_FAMILY(name, run_##name, describe_##name, prepare_##name, release, NULL,               \
+                   SN_HALF_DTYPES, mixes)
+FAMILY(conv2d_pool, SN_DNN_FORWARD, 1u << 1 | 1u << 2)
+FAMILY(conv2d_pool_dx, SN_DNN_DX, 1u << 1)
+FAMILY(conv2d_pool_dw, SN_DNN_DW, SN_CUDA_OUT(0) | SN_CUDA_OUT(1))

@@ -143,7 +143,7 @@ static void run_forward(const sn_cuda_call *c, const sn_conv_pool *q, const sn_c
 }
 
 void sn_conv_pool_plain(const sn_cuda_call *c, const sn_conv_pool *q, const sn_cuda_conv_pool *o) {
-    if (o->o.dtype == SNUG_F32)
+    if (o->o.types.dtype == SNUG_F32)
         run_forward<float>(c, q, o);
     else
         run_forward<double>(c, q, o);
@@ -151,10 +151,11 @@ void sn_conv_pool_plain(const sn_cuda_call *c, const sn_conv_pool *q, const sn_c
 
 /* --- where a gradient goes ------------------------------------------------------------------- */
 /* The gradient of element (n, i, j, o) of the convolution's result. */
-template <class T> struct conv_pool_spread {
+template <class M> struct conv_pool_spread {
+    typedef sn_computed<M> T;
     sn_pool p;
     sn_divisor down, across; /* strides of the pooling */
-    const T *dy;
+    const M *dy;
     const uint8_t *code;
 
     __device__ __forceinline__ T at(int64_t n, int64_t i, int64_t j, int64_t o) const {
@@ -223,7 +224,7 @@ static void run_dx(const sn_cuda_call *c, const sn_conv_pool *q, const sn_cuda_c
 
 void sn_conv_pool_plain_dx(const sn_cuda_call *c, const sn_conv_pool *q,
                            const sn_cuda_conv_pool *o) {
-    if (o->o.dtype == SNUG_F32)
+    if (o->o.types.dtype == SNUG_F32)
         run_dx<float>(c, q, o);
     else
         run_dx<double>(c, q, o);
@@ -349,23 +350,24 @@ static void run_dw(const sn_cuda_call *c, const sn_conv_pool *q, const sn_cuda_c
 
 void sn_conv_pool_plain_dw(const sn_cuda_call *c, const sn_conv_pool *q, const sn_cuda_conv_pool *o,
                            void *scratch) {
-    if (o->o.dtype == SNUG_F32)
+    if (o->o.types.dtype == SNUG_F32)
         run_dw<float>(c, q, o, scratch);
     else
         run_dw<double>(c, q, o, scratch);
 }
 
 /* --- a result that lies in memory ------------------------------------------------------------ */
-struct conv_pool_take {
+template <class M> struct conv_pool_take {
     sn_pool p;
     bool relu;
     sn_parts octets;
-    const float *big, *bias, *scale;
-    float *y;
+    const M *big;
+    sn_line<M> bias, scale;
+    M *y;
     uint8_t *code;
 
     /* Place `at` of the window, at `from` on, meets the best so far. */
-    __device__ __forceinline__ void meet(conv_pool_winner<float> win[8], const float *from,
+    __device__ __forceinline__ void meet(conv_pool_winner<float> win[8], const M *from,
                                          int64_t first, int at) const {
 #pragma unroll
         for (int e = 0; e < 8; e++) {
@@ -373,9 +375,9 @@ struct conv_pool_take {
             if (c >= p.C)
                 continue;
             float v = from[c];
-            if (scale)
+            if (scale.data)
                 v *= scale[c];
-            win[e].meet(bias ? v + bias[c] : v, at);
+            win[e].meet(bias.data ? v + bias[c] : v, at);
         }
     }
 
@@ -400,7 +402,7 @@ struct conv_pool_take {
 #pragma unroll
         for (int e = 0; e < 8; e++)
             if (first + e < p.C) {
-                y[pixel * p.C + first + e] = pooled(win[e], relu);
+                y[pixel * p.C + first + e] = (M)pooled(win[e], relu);
                 if (codes)
                     note(p, win[e], relu, e, &bits, codes + first + e);
             }
@@ -409,7 +411,7 @@ struct conv_pool_take {
     }
 };
 
-/* 2 x 2 windows side by side, channels in whole octets: eight channels as two float4s. */
+/* 2 x 2 windows side by side, channels in whole octets: eight channels at once. */
 static bool is_even(const sn_pool *p, const void *big, const void *small) {
     bool even = p->C % 8 == 0 && sn_aligned(big) && sn_aligned(small);
     for (int i = 0; i < 2; i++)
@@ -432,18 +434,40 @@ static __device__ __forceinline__ void store_eight(float *to, const eight &e) {
     ((float4 *)to)[1] = make_float4(e.v[4], e.v[5], e.v[6], e.v[7]);
 }
 
-struct conv_pool_take_even {
+template <class M> struct __align__(16) eight_halves {
+    M v[8];
+};
+
+template <class M> static __device__ __forceinline__ eight load_eight(const M *from) {
+    const eight_halves<M> h = *(const eight_halves<M> *)from;
+    eight e;
+#pragma unroll
+    for (int k = 0; k < 8; k++)
+        e.v[k] = h.v[k];
+    return e;
+}
+
+template <class M> static __device__ __forceinline__ void store_eight(M *to, const eight &e) {
+    eight_halves<M> h;
+#pragma unroll
+    for (int k = 0; k < 8; k++)
+        h.v[k] = (M)e.v[k];
+    *(eight_halves<M> *)to = h;
+}
+
+template <class M> struct conv_pool_take_even {
     sn_pool p;
     bool relu;
     sn_parts octets;
-    const float *big, *bias, *scale;
-    float *y;
+    const M *big;
+    sn_line<M> bias, scale;
+    M *y;
     uint8_t *code;
 
     __device__ void operator()(int64_t at) const {
         const sn_place4 o = sn_place_of_element(octets, at);
         const int64_t pixel = (o.n * p.oh + o.i) * p.ow + o.j, first = 8 * o.c;
-        const float *from = big + ((o.n * p.H + 2 * o.i) * p.W + 2 * o.j) * p.C + first;
+        const M *from = big + ((o.n * p.H + 2 * o.i) * p.W + 2 * o.j) * p.C + first;
         const eight v[4] = {load_eight(from), load_eight(from + p.C), load_eight(from + p.W * p.C),
                             load_eight(from + p.W * p.C + p.C)};
         eight best;
@@ -451,10 +475,11 @@ struct conv_pool_take_even {
 #pragma unroll
         for (int e = 0; e < 8; e++) {
             conv_pool_winner<float> win = {0, -1};
-            const float a = scale ? scale[first + e] : 1.0f, b = bias ? bias[first + e] : 0.0f;
+            const float a = scale.data ? scale[first + e] : 1.0f;
+            const float b = bias.data ? bias[first + e] : 0.0f;
 #pragma unroll
             for (int i = 0; i < 4; i++)
-                win.meet(scale ? v[i].v[e] * a + b : v[i].v[e] + b, i);
+                win.meet(scale.data ? v[i].v[e] * a + b : v[i].v[e] + b, i);
             best.v[e] = pooled(win, relu);
             note(p, win, relu, e, &bits, (uint8_t *)NULL);
         }
@@ -464,49 +489,63 @@ struct conv_pool_take_even {
     }
 };
 
-void sn_pool_take(const sn_cuda_call *c, const sn_conv_pool *q, const float *big,
-                  const sn_cuda_conv_pool *o) {
+template <class M>
+static void take(const sn_cuda_call *c, const sn_conv_pool *q, const void *big,
+                 const sn_cuda_conv_pool *o) {
     const sn_parts octets = sn_parts_of(q->p.oh, q->p.ow, sn_code_plane(q->p));
-    const float *bias = (const float *)o->o.bias, *scale = (const float *)o->o.scale;
-    float *y = (float *)o->o.y;
-    const conv_pool_take f = {q->p, q->relu, octets, big, bias, scale, y, o->code};
-    const conv_pool_take_even even = {q->p, q->relu, octets, big, bias, scale, y, o->code};
+    const sn_line<M> bias = sn_conv_line<M>(o->o.bias, o->o.types.bias),
+                     scale = sn_conv_line<M>(o->o.scale, o->o.types.bias);
+    const M *from = (const M *)big;
+    M *y = (M *)o->o.y;
+    const conv_pool_take<M> f = {q->p, q->relu, octets, from, bias, scale, y, o->code};
+    const conv_pool_take_even<M> even = {q->p, q->relu, octets, from, bias, scale, y, o->code};
     if (is_even(&q->p, big, y))
         sn_each(c, count_octets(&q->p), even);
     else
         sn_each(c, count_octets(&q->p), f);
 }
 
-struct conv_pool_spread_one {
-    conv_pool_spread<float> spread;
+/* One of the types such results have. */
+#define BY_SMALL(dtype, f, ...)                                                                    \
+    ((dtype) == SNUG_F32   ? f<float>(__VA_ARGS__)                                                 \
+     : (dtype) == SNUG_F16 ? f<sn_half>(__VA_ARGS__)                                               \
+                           : f<sn_brain>(__VA_ARGS__))
+
+void sn_pool_take(const sn_cuda_call *c, const sn_conv_pool *q, const void *big,
+                  const sn_cuda_conv_pool *o) {
+    BY_SMALL(o->o.types.dtype, take, c, q, big, o);
+}
+
+template <class M> struct conv_pool_spread_one {
+    conv_pool_spread<M> spread;
     sn_parts big_parts;
-    float *big;
+    M *big;
 
     __device__ void operator()(int64_t at) const {
         const sn_place4 o = sn_place_of_element(big_parts, at);
-        big[at] = spread.at(o.n, o.i, o.j, o.c);
+        big[at] = (M)spread.at(o.n, o.i, o.j, o.c);
     }
 };
 
 /* The windows there are, and at the right and lower edge places that no window has. A thread has
  * four channels, half of an octet: so neighbours store side by side. */
-struct conv_pool_spread_even {
+template <class M> struct conv_pool_spread_even {
     sn_pool p;
     sn_parts quads; /* of ceil(H / 2) x ceil(W / 2) windows */
-    const float *dy;
+    const M *dy;
     const uint8_t *code;
-    float *big;
+    M *big;
 
     __device__ void operator()(int64_t at) const {
         const sn_place4 o = sn_place_of_element(quads, at);
         const bool there = o.i < p.oh && o.j < p.ow;
         const int64_t pixel = (o.n * p.oh + o.i) * p.ow + o.j, plane = sn_code_plane(p);
         const uint8_t *codes = code + pixel * sn_code_pixel(p) + o.c / 2;
-        float4 d = make_float4(0, 0, 0, 0);
+        sn_four<M> d = {};
         unsigned column = 0, row = 0, alive = 0;
         if (there) {
             const int half = 4 * (int)(o.c % 2);
-            d = *(const float4 *)(dy + pixel * p.C + 4 * o.c);
+            d = *(const sn_four<M> *)(dy + pixel * p.C + 4 * o.c);
             column = (unsigned)codes[0] >> half;
             row = (unsigned)codes[plane] >> half;
             alive = (unsigned)codes[2 * plane] >> half;
@@ -515,24 +554,35 @@ struct conv_pool_spread_even {
         for (int i = 0; i < 4; i++) {
             const unsigned here = alive & (i % 2 ? column : ~column) & (i / 2 ? row : ~row);
             const int64_t r = 2 * o.i + i / 2, s = 2 * o.j + i % 2;
-            const float4 v = make_float4(here & 1u ? d.x : 0.0f, here & 2u ? d.y : 0.0f,
-                                         here & 4u ? d.z : 0.0f, here & 8u ? d.w : 0.0f);
+            sn_four<M> v;
+#pragma unroll
+            for (int k = 0; k < 4; k++)
+                v.v[k] = here >> k & 1u ? d.v[k] : (M)0;
             if (r < p.H && s < p.W)
-                *(float4 *)(big + ((o.n * p.H + r) * p.W + s) * p.C + 4 * o.c) = v;
+                *(sn_four<M> *)(big + ((o.n * p.H + r) * p.W + s) * p.C + 4 * o.c) = v;
         }
     }
 };
 
-void sn_pool_spread(const sn_cuda_call *c, const sn_conv_pool *q, const float *dy,
-                    const uint8_t *code, float *big) {
+template <class M>
+static void spread_all(const sn_cuda_call *c, const sn_conv_pool *q, const sn_cuda_conv_pool *o,
+                       void *big) {
     const sn_conv *v = &q->v;
     const sn_pool *p = &q->p;
+    const M *dy = (const M *)o->o.dy;
+    M *to = (M *)big;
     const int64_t down = sn_cuda_ceil(p->H, 2), across = sn_cuda_ceil(p->W, 2);
-    const conv_pool_spread_one f = {spread_with<float>(p, dy, code),
-                                    sn_parts_of(v->oh, v->ow, v->O), big};
-    const conv_pool_spread_even even = {*p, sn_parts_of(down, across, p->C / 4), dy, code, big};
+    const conv_pool_spread_one<M> f = {spread_with<M>(p, dy, o->code),
+                                       sn_parts_of(v->oh, v->ow, v->O), to};
+    const conv_pool_spread_even<M> even = {*p, sn_parts_of(down, across, p->C / 4), dy, o->code,
+                                           to};
     if (is_even(p, big, dy))
         sn_each(c, p->N * down * across * (p->C / 4), even);
     else
         sn_each(c, v->N * v->oh * v->ow * v->O, f);
+}
+
+void sn_pool_spread(const sn_cuda_call *c, const sn_conv_pool *q, const sn_cuda_conv_pool *o,
+                    void *big) {
+    BY_SMALL(o->o.types.dtype, spread_all, c, q, o, big);
 }

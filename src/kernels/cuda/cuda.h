@@ -60,16 +60,42 @@ typedef struct {
                             snug_error *err);
     /* Which of SN_STORED_DTYPES its operands may have; with others the host runs the row. */
     uint32_t takes_stored;
+    /* Where a float is a half, all are of its type; but those of these bits may be f32, too: input
+     * k, or output k above SN_CUDA_OUTPUT. What is more its describe refuses. */
+    uint32_t mixes;
 } sn_cuda_family;
+
+enum { SN_CUDA_OUTPUT = 16 };
+#define SN_CUDA_OUT(k)    (1u << (SN_CUDA_OUTPUT + (k)))
+#define SN_CUDA_MIXES_ALL 0xffffffffu
+
+static inline snug_dtype sn_cuda_dtype(const sn_opdesc *d, int i) {
+    return i < d->n_in ? d->in[i].dtype : d->out[i - d->n_in].dtype;
+}
+
+/* Whether floats beside halves are as the family takes them. */
+static inline bool sn_cuda_mixes(const sn_cuda_family *family, const sn_opdesc *d) {
+    const int n = d->n_in + d->n_out;
+    bool ok = true;
+    int half = 0;
+    while (half < n && !(SN_HALF_DTYPES >> sn_cuda_dtype(d, half) & 1))
+        half++;
+    for (int i = 0; i < n && half < n; i++) {
+        const snug_dtype t = sn_cuda_dtype(d, i);
+        const bool listed = i < SN_CUDA_OUTPUT || i >= d->n_in;
+        const int bit = i < d->n_in ? i : SN_CUDA_OUTPUT + i - d->n_in;
+        const bool may = t == SNUG_F32 && listed && (family->mixes >> bit & 1);
+        ok = ok && (!sn_dtype_is_float(t) || t == sn_cuda_dtype(d, half) || may);
+    }
+    return ok || family->mixes == SN_CUDA_MIXES_ALL;
+}
 
 static inline bool sn_cuda_takes(const sn_cuda_family *family, const sn_opdesc *d) {
     const uint32_t refused = SN_STORED_DTYPES & ~family->takes_stored;
     bool all = true;
-    for (int i = 0; i < d->n_in + d->n_out; i++) {
-        const snug_dtype t = i < d->n_in ? d->in[i].dtype : d->out[i - d->n_in].dtype;
-        all = all && !(refused >> t & 1);
-    }
-    return all;
+    for (int i = 0; i < d->n_in + d->n_out; i++)
+        all = all && !(refused >> sn_cuda_dtype(d, i) & 1);
+    return all && sn_cuda_mixes(family, d);
 }
 
 /* random.cu: sn_gpu_api's make. */

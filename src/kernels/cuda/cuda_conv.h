@@ -4,6 +4,7 @@
 #ifndef SN_KERNELS_CUDA_CUDA_CONV_H
 #define SN_KERNELS_CUDA_CUDA_CONV_H
 
+#include "kernels/cuda/half_types.h"
 #include "kernels/cuda/lib.h"
 
 #pragma GCC diagnostic push
@@ -13,13 +14,52 @@ extern "C" {
 }
 #pragma GCC diagnostic pop
 
-/* Memory of a call, f32 or f64. */
+/* Of x and dy, or of what is like them: floats of all sizes. Beside halves the filter, the bias and
+ * the gradients of both may be f32. */
 typedef struct {
-    snug_dtype dtype;
+    snug_dtype dtype, w, bias; /* w, bias: or dw, db */
+} sn_conv_types;
+
+static inline sn_conv_types sn_conv_types_of(const snug_type *x, const snug_type *w,
+                                             const snug_type *bias) {
+    return sn_conv_types{x->dtype, w->dtype, bias ? bias->dtype : w->dtype};
+}
+static inline sn_conv_types sn_conv_types_of_desc(const sn_opdesc *d, sn_dnn_kind kind) {
+    if (kind == SN_DNN_DW)
+        return sn_conv_types_of(&d->in[0], &d->out[0], d->n_out > 1 ? &d->out[1] : NULL);
+    return sn_conv_types_of(&d->in[0], &d->in[1], d->n_in > 2 ? &d->in[2] : NULL);
+}
+static inline sn_conv_types sn_conv_types_of_call(const sn_call *c, sn_dnn_kind kind) {
+    const snug_type *second = kind == SN_DNN_DW && c->n_out > 1  ? &c->out[1].type
+                              : kind != SN_DNN_DW && c->n_in > 2 ? &c->in[2].type
+                                                                 : NULL;
+    const snug_type *w = kind == SN_DNN_DW ? &c->out[0].type : &c->in[1].type;
+    return sn_conv_types_of(&c->in[0].type, w, second);
+}
+
+/* Memory of a call. */
+typedef struct {
+    sn_conv_types types;
     const void *x, *w, *dy, *bias, *scale; /* those the operator reads */
     void *y, *dx, *dw, *db;                /* those it writes; db may be NULL */
     bool accumulate;                       /* dw, db */
 } sn_cuda_conv;
+
+static inline void sn_conv_set_line(sn_mixed_line *l, const void *data, snug_dtype dtype) {
+    l->data = (void *)data;
+    l->dtype = dtype;
+}
+template <class M>
+static inline void sn_conv_set_line(sn_plain_line<M> *l, const void *data, snug_dtype dtype) {
+    (void)dtype;
+    l->data = (M *)data;
+}
+/* An operand beside x of type M. */
+template <class M> static inline sn_line<M> sn_conv_line(const void *data, snug_dtype dtype) {
+    sn_line<M> l;
+    sn_conv_set_line(&l, data, dtype);
+    return l;
+}
 
 /* A forward call's bias may be a line: scale, then shift. */
 static inline void sn_conv_split_line(const sn_call *k, sn_cuda_conv *o) {
@@ -46,11 +86,11 @@ typedef struct {
 
 typedef struct sn_conv_step sn_conv_step;
 
-void sn_conv_choose(const sn_gpu *g, const sn_conv *v, sn_dnn_kind kind, snug_dtype dtype,
+void sn_conv_choose(const sn_gpu *g, const sn_conv *v, sn_dnn_kind kind, const sn_conv_types *t,
                     sn_conv_choice *out);
 /* *out is NULL for kernels that need no preparation. */
-snug_status sn_conv_make(sn_gpu *g, const sn_conv *v, sn_dnn_kind kind, const char *impl,
-                         sn_conv_step **out, snug_error *err);
+snug_status sn_conv_make(sn_gpu *g, const sn_conv *v, sn_dnn_kind kind, const sn_conv_types *t,
+                         const char *impl, sn_conv_step **out, snug_error *err);
 void sn_conv_drop(sn_gpu *g, sn_conv_step *step);
 snug_status sn_conv_run(const sn_cuda_call *c, const sn_conv_step *step, const sn_conv *v,
                         sn_dnn_kind kind, const sn_cuda_conv *o, void *scratch, snug_error *err);
@@ -73,7 +113,7 @@ size_t sn_conv_depthwise_dw_bytes(const sn_conv *v);
 void sn_conv_depthwise_dw(const sn_cuda_call *c, const sn_conv *v, const sn_cuda_conv *o,
                           void *scratch);
 
-/* --- around an engine, f32 -------------------------------------------------------------------- */
+/* --- around an engine ------------------------------------------------------------------------- */
 /* out[column] (+)= the sum of x[rows][columns] over its rows, in a fixed order. */
 size_t sn_column_sums_bytes(int64_t rows, int64_t columns);
 void sn_column_sums(const sn_cuda_call *c, const float *x, int64_t rows, int64_t columns, bool add,
@@ -81,6 +121,11 @@ void sn_column_sums(const sn_cuda_call *c, const float *x, int64_t rows, int64_t
 /* y = act(scale y + bias) over [pixels][channels]; scale and bias may be NULL. */
 void sn_conv_finish(const sn_cuda_call *c, float *y, int64_t pixels, int64_t channels,
                     const float *scale, const float *bias, int act);
+/* The same where x and y are of halves; the others may be f32, and bias.data NULL. */
+void sn_column_sums_of(const sn_cuda_call *c, sn_mixed_line x, int64_t rows, int64_t columns,
+                       bool add, sn_mixed_line out, void *scratch);
+void sn_conv_finish_of(const sn_cuda_call *c, sn_mixed_line y, int64_t pixels, int64_t channels,
+                       sn_mixed_line bias, int act);
 
 /* A filter as an engine has it: [O][kh + more rows][kw + more columns][C], zeros where `first` of
  * the rows or columns, or those behind, are not the filter's own. */
@@ -96,6 +141,14 @@ void sn_filter_turn(const sn_cuda_call *c, const sn_turned *t, const float *w, c
 void sn_filter_reverse(const sn_cuda_call *c, const sn_turned *t, const float *w, float *out);
 void sn_filter_return(const sn_cuda_call *c, const sn_turned *t, const float *from, bool add,
                       float *w);
+/* The same for filters that the engine has as halves; data that are NULL are not there. What stands
+ * for the zeros lies at `behind`: the bias, where there is one. */
+void sn_filter_turn_to(const sn_cuda_call *c, const sn_turned *t, sn_mixed_line w,
+                       sn_mixed_line scale, sn_mixed_line bias, sn_mixed_line out, void *behind);
+void sn_filter_reverse_to(const sn_cuda_call *c, const sn_turned *t, sn_mixed_line w,
+                          sn_mixed_line out, void *behind);
+void sn_filter_return_from(const sn_cuda_call *c, const sn_turned *t, sn_mixed_line from, bool add,
+                           sn_mixed_line w);
 
 /* --- the weight gradient as products of a turned input (conv_turned.cu) ----------------------- */
 bool sn_turned_dw_takes(const sn_gpu *g, const sn_conv *v);

@@ -73,10 +73,10 @@ void sn_conv_pool_mma_dw(const sn_cuda_call *c, const sn_conv_pool *q, const sn_
 /* --- through scratch: the convolution's result of some images --------------------------------- */
 /* y and codes of the images in `big` [N, oh, ow, O], without the convolution's bias if it has one:
  * bias and scale come here, as they keep no order of the numbers when a scale is negative. */
-void sn_pool_take(const sn_cuda_call *c, const sn_conv_pool *q, const float *big,
+void sn_pool_take(const sn_cuda_call *c, const sn_conv_pool *q, const void *big,
                   const sn_cuda_conv_pool *o);
 /* The gradient of the convolution's result into `big`. */
-void sn_pool_spread(const sn_cuda_call *c, const sn_conv_pool *q, const float *dy,
-                    const uint8_t *code, float *big);
+void sn_pool_spread(const sn_cuda_call *c, const sn_conv_pool *q, const sn_cuda_conv_pool *o,
+                    void *big);
 
 #endif

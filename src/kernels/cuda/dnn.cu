@@ -4,7 +4,7 @@
  *
  * 1. Never an engine that is not deterministic, that wants more scratch than the cap, or that
  * would compile code at run time (half a second each). With exact arithmetic none that uses tensor
- * cores or transforms.
+ * cores or transforms; halves may use tensor cores, which add their products in f32.
  * 2. impl names engine and knobs (a hash of them), and pins them.
  * 3. Filters are KRSC: others are taken without complaint and give wrong numbers.
  * 4. Never one whose kernels have large stack frames: the driver keeps a frame for every thread the
@@ -139,12 +139,25 @@ static void clear(library *l, sn_dnn_plan *p) {
     memset((void *)p, 0, sizeof *p);
 }
 
-/* A tensor of channels last; dims are N, C, H, W. */
-static cudnnBackendDescriptor_t tensor(library *l, sn_dnn_plan *p, int64_t id,
+static cudnnDataType_t type_of(snug_dtype dtype) {
+    return dtype == SNUG_F16    ? CUDNN_DATA_HALF
+           : dtype == SNUG_BF16 ? CUDNN_DATA_BFLOAT16
+                                : CUDNN_DATA_FLOAT;
+}
+
+/* Bytes that every image is aligned to; filters and biases of halves lie in scratch. */
+static int64_t alignment(int64_t id, snug_dtype dtype, int64_t stride) {
+    const int64_t size = (int64_t)snug_dtype_bytes(dtype);
+    const bool whole = dtype != SNUG_F32 && (id == ID_W || id == ID_BIAS);
+    return whole || stride * size % 16 == 0 ? 16 : size;
+}
+
+/* A tensor of channels last; dims are N, C, H, W. What lies nowhere is f32. */
+static cudnnBackendDescriptor_t tensor(library *l, sn_dnn_plan *p, int64_t id, snug_dtype dtype,
                                        const int64_t dims[4], bool is_virtual) {
     const int64_t strides[4] = {dims[1] * dims[2] * dims[3], 1, dims[3] * dims[1], dims[1]};
-    const int64_t align = strides[0] % 4 == 0 ? 16 : 4;
-    const cudnnDataType_t type = CUDNN_DATA_FLOAT;
+    const int64_t align = alignment(id, dtype, strides[0]);
+    const cudnnDataType_t type = type_of(is_virtual ? SNUG_F32 : dtype);
     cudnnBackendDescriptor_t d = add(l, p, CUDNN_BACKEND_TENSOR_DESCRIPTOR);
     set(l, p, d, CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_TYPE_DATA_TYPE, 1, &type);
     set(l, p, d, CUDNN_ATTR_TENSOR_DIMENSIONS, CUDNN_TYPE_INT64, 4, dims);
@@ -224,14 +237,14 @@ static void build_graph(library *l, sn_dnn_plan *p, const sn_dnn_conv *v) {
                   yd[4] = {v->N, v->O, v->oh, v->ow}, bd[4] = {1, v->O, 1, 1};
     const float one = 1, zero = 0;
     const cudnnBackendAttributeType_t part = CUDNN_TYPE_BACKEND_DESCRIPTOR;
-    cudnnBackendDescriptor_t ops[3], x = tensor(l, p, ID_X, xd, false),
-                                     w = tensor(l, p, ID_W, wd, false),
-                                     y = tensor(l, p, ID_Y, yd, false), raw = y, sum = y;
+    cudnnBackendDescriptor_t ops[3], x = tensor(l, p, ID_X, v->dtype, xd, false),
+                                     w = tensor(l, p, ID_W, v->dtype, wd, false),
+                                     y = tensor(l, p, ID_Y, v->dtype, yd, false), raw = y, sum = y;
     int64_t n = 0;
     if (p->bias)
-        raw = tensor(l, p, ID_RAW, yd, true);
+        raw = tensor(l, p, ID_RAW, v->dtype, yd, true);
     if (p->relu)
-        sum = tensor(l, p, ID_SUM, yd, true);
+        sum = tensor(l, p, ID_SUM, v->dtype, yd, true);
     cudnnBackendDescriptor_t how = window(l, p, v), conv = add(l, p, o->type);
     set(l, p, conv, o->x, part, 1, &x);
     set(l, p, conv, o->w, part, 1, &w);
@@ -242,7 +255,8 @@ static void build_graph(library *l, sn_dnn_plan *p, const sn_dnn_conv *v) {
     finish(l, p, conv);
     ops[n++] = conv;
     if (p->bias)
-        ops[n++] = pointwise(l, p, CUDNN_POINTWISE_ADD, raw, tensor(l, p, ID_BIAS, bd, false), sum);
+        ops[n++] = pointwise(l, p, CUDNN_POINTWISE_ADD, raw,
+                             tensor(l, p, ID_BIAS, v->dtype, bd, false), sum);
     if (p->relu)
         ops[n++] = pointwise(l, p, CUDNN_POINTWISE_RELU_FWD, sum, NULL, y);
     p->graph = add(l, p, CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
@@ -357,9 +371,12 @@ static bool read_facts(library *l, cudnnBackendDescriptor_t way, facts *out) {
     return ok;
 }
 
-static bool is_welcome(const sn_gpu *g, const facts *f) {
+static bool is_welcome(const sn_gpu *g, snug_dtype dtype, const facts *f) {
     uint32_t never = 1u << CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC | 1u << CUDNN_NUMERICAL_NOTE_FFT;
-    if (sn_gpu_is_exact(g))
+    if (dtype != SNUG_F32)
+        never |= 1u << CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION |
+                 1u << CUDNN_NUMERICAL_NOTE_WINOGRAD;
+    else if (sn_gpu_is_exact(g))
         never |= 1u << CUDNN_NUMERICAL_NOTE_TENSOR_CORE |
                  1u << CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS |
                  1u << CUDNN_NUMERICAL_NOTE_WINOGRAD;
@@ -436,15 +453,15 @@ static bool is_frugal(library *l, const sn_gpu *g, const sn_dnn_plan *p) {
 
 /* --- the choice ------------------------------------------------------------------------------ */
 /* The welcome way that impl names, else the first, for the graph p has. False: none. */
-static bool pick(library *l, const sn_gpu *g, sn_dnn_plan *p, const char *impl, char *name,
-                 size_t size) {
+static bool pick(library *l, const sn_gpu *g, snug_dtype dtype, sn_dnn_plan *p, const char *impl,
+                 char *name, size_t size) {
     ways s;
     list_ways(l, p, &s);
     bool found = false;
     for (int pass = impl ? 0 : 1; pass < 2 && !found; pass++)
         for (int i = 0; i < s.n && !found && !is_lost(l, g); i++) {
             facts f = {};
-            if (!read_facts(l, s.way[i], &f) || !is_welcome(g, &f))
+            if (!read_facts(l, s.way[i], &f) || !is_welcome(g, dtype, &f))
                 continue;
             name_way(l, &f, s.way[i], name, size);
             if (pass == 0 && strncmp(impl, name, strlen(name)) != 0)
@@ -481,7 +498,7 @@ static snug_status refuse(const library *l, const sn_gpu *g, const sn_dnn_conv *
 }
 
 static sn_answer_key key_of(const sn_dnn_conv *v) {
-    return sn_answer_key{{(int64_t)v->kind,
+    return sn_answer_key{{(int64_t)v->kind + ((int64_t)v->dtype << 8),
                           v->N,
                           v->H,
                           v->W,
@@ -516,7 +533,7 @@ static snug_status prepare(library *l, const sn_gpu *g, const sn_dnn_conv *v, co
         out->bias = tries[i][0];
         out->relu = tries[i][1];
         build_graph(l, out, v);
-        if (out->well && pick(l, g, out, impl, name, size) && !l->starved)
+        if (out->well && pick(l, g, v->dtype, out, impl, name, size) && !l->starved)
             return SNUG_OK;
         clear(l, out);
     }

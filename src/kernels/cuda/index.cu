@@ -4,7 +4,8 @@
  * gather and scatter refuse an index outside its extent; what they write then does not matter.
  * scatter adds in the order of the indices into each element, as the processor does: the indices
  * are sorted, and a thread adds up the run of one destination. Sums are made in the element's type,
- * so the bits are the processor's. */
+ * so the bits are the processor's; those of halves in f32, rounded once. */
+#include "kernels/cuda/half_types.h"
 #include "kernels/cuda/radix.h"
 
 /* --- which row an index names ----------------------------------------------------------------- */
@@ -194,6 +195,7 @@ template <class M> struct zero_f {
 /* Item (outer, sorted place, column): the first place of a row adds the whole run. A: the type sums
  * are made in; wrapping for integers. */
 template <class M, class A> struct add_runs_f {
+    typedef sn_computed<M> S;
     const uint64_t *key;
     const uint32_t *at;
     const M *in;
@@ -219,12 +221,12 @@ template <class M, class A> struct add_runs_f {
             return;
         M *to = out + (outer * rows + (int64_t)row) * inner.d + column;
         const M *from = in + outer * entries.d * inner.d + column;
-        M sum = *to;
+        S sum = (S)*to;
         const int64_t end = run_end(first, row);
 #pragma unroll 4
         for (int64_t k = first; k < end; k++)
-            sum = (M)((A)sum + (A)from[(int64_t)at[k] * inner.d]);
-        *to = sum;
+            sum = (S)((A)sum + (A)from[(int64_t)at[k] * inner.d]);
+        *to = (M)sum;
     }
 };
 
@@ -246,13 +248,15 @@ static snug_status scatter_as(const sn_cuda_call *c, const scattering *s) {
 
 static snug_status scatter(const sn_cuda_call *c, const scattering *s, snug_error *err) {
     const snug_dtype dtype = c->call->out[0].type.dtype;
-    return dtype == SNUG_F32   ? scatter_as<float, float>(c, s)
-           : dtype == SNUG_F64 ? scatter_as<double, double>(c, s)
-           : dtype == SNUG_I8  ? scatter_as<int8_t, uint64_t>(c, s)
-           : dtype == SNUG_U8  ? scatter_as<uint8_t, uint64_t>(c, s)
-           : dtype == SNUG_I32 ? scatter_as<int32_t, uint64_t>(c, s)
-           : dtype == SNUG_I64 ? scatter_as<int64_t, uint64_t>(c, s)
-                               : sn_cuda_no_kernel(dtype, err);
+    return dtype == SNUG_F32    ? scatter_as<float, float>(c, s)
+           : dtype == SNUG_F64  ? scatter_as<double, double>(c, s)
+           : dtype == SNUG_F16  ? scatter_as<sn_half, float>(c, s)
+           : dtype == SNUG_BF16 ? scatter_as<sn_brain, float>(c, s)
+           : dtype == SNUG_I8   ? scatter_as<int8_t, uint64_t>(c, s)
+           : dtype == SNUG_U8   ? scatter_as<uint8_t, uint64_t>(c, s)
+           : dtype == SNUG_I32  ? scatter_as<int32_t, uint64_t>(c, s)
+           : dtype == SNUG_I64  ? scatter_as<int64_t, uint64_t>(c, s)
+                                : sn_cuda_no_kernel(dtype, err);
 }
 
 static snug_status describe_entries(int64_t entries, sn_variant *out, snug_error *err) {
@@ -272,7 +276,7 @@ static snug_status describe_scatter_add(const sn_gpu *g, const sn_opdesc *d, sn_
     (void)g;
     return describe_entries(sn_cuda_count(&d->in[0], 0, d->in[0].rank), out, err);
 }
-SN_CUDA_FAMILY(scatter_add, run_scatter_add, describe_scatter_add)
+SN_CUDA_FLOATS(scatter_add, run_scatter_add, describe_scatter_add, 0)
 
 static snug_status run_scatter_nd(const sn_cuda_call *c, snug_error *err) {
     const scattering s = scattering_nd(c);
@@ -283,7 +287,7 @@ static snug_status describe_scatter_nd(const sn_gpu *g, const sn_opdesc *d, sn_v
     (void)g;
     return describe_entries(sn_cuda_count(&d->in[0], 0, d->in[0].rank - 1), out, err);
 }
-SN_CUDA_FAMILY(scatter_nd, run_scatter_nd, describe_scatter_nd)
+SN_CUDA_FLOATS(scatter_nd, run_scatter_nd, describe_scatter_nd, 0)
 
 /* --- one_hot, band, check_finite -------------------------------------------------------------- */
 template <class T> struct one_hot_f {
@@ -305,12 +309,14 @@ static snug_status run_one_hot(const sn_cuda_call *c, snug_error *err) {
     const snug_dtype dtype = c->call->out[0].type.dtype;
     return dtype == SNUG_F32                      ? one_hot<float>(c)
            : dtype == SNUG_F64                    ? one_hot<double>(c)
+           : dtype == SNUG_F16                    ? one_hot<sn_half>(c)
+           : dtype == SNUG_BF16                   ? one_hot<sn_brain>(c)
            : dtype == SNUG_I8 || dtype == SNUG_U8 ? one_hot<uint8_t>(c)
            : dtype == SNUG_I32                    ? one_hot<int32_t>(c)
            : dtype == SNUG_I64                    ? one_hot<int64_t>(c)
                                                   : sn_cuda_no_kernel(dtype, err);
 }
-SN_CUDA_FAMILY(one_hot, run_one_hot)
+SN_CUDA_FLOATS(one_hot, run_one_hot, NULL, 0)
 
 template <class W> struct band_f {
     const W *x;
@@ -339,7 +345,7 @@ static snug_status run_band(const sn_cuda_call *c, snug_error *err) {
                 : band<uint64_t>(c);
     return SNUG_OK;
 }
-SN_CUDA_FAMILY(band, run_band)
+SN_CUDA_FAMILY(band, run_band, NULL, NULL, NULL, NULL, SN_STORED_DTYPES)
 
 template <class T> struct finite_f {
     const T *x;
@@ -347,7 +353,7 @@ template <class T> struct finite_f {
     uint32_t *refused;
     __device__ void operator()(int64_t i) const {
         const T v = x[i];
-        if (!(v - v == 0))
+        if (!(v - v == (sn_computed<T>)0))
             *refused = SN_CUDA_REFUSED_FINITE;
         if (out != x)
             out[i] = v;
@@ -358,7 +364,7 @@ template <class T> static void check_finite(const sn_cuda_call *c) {
             finite_f<T>{sn_in<T>(c, 0), sn_out<T>(c, 0), c->refused});
 }
 static snug_status run_check_finite(const sn_cuda_call *c, snug_error *err) {
-    SN_BY_REAL(sn_dtype_in(c, 0), err, check_finite, c);
+    SN_BY_FLOAT(sn_dtype_in(c, 0), err, check_finite, c);
     return SNUG_OK;
 }
-SN_CUDA_FAMILY(check_finite, run_check_finite)
+SN_CUDA_FLOATS(check_finite, run_check_finite, NULL, 0)

@@ -74,12 +74,18 @@ static snug_status flush_chain(sn_chain *chain, snug_error *err) {
     return n == 1 ? run_now(&chain->base, &chain->first, err) : sn_chain_run(chain, n, err);
 }
 
+static bool alike(const sn_held *held, const sn_call *call) {
+    bool same = true;
+    for (int k = 0; k < call->n_in; k++)
+        same = same && held->views[k].type.dtype == call->in[k].type.dtype;
+    return same;
+}
+
 static bool joins_updates(const sn_later_updates *u, const sn_cuda_call *c) {
     const sn_call *first = &u->calls[0].call;
     return u->n < SN_MOST_UPDATES && first->op == c->call->op && u->base.stream == c->stream &&
            first->n_in == c->call->n_in && first->n_out == c->call->n_out &&
-           u->calls[0].views[0].type.dtype == c->call->in[0].type.dtype &&
-           !updates_meet(u, c->call);
+           alike(&u->calls[0], c->call) && !updates_meet(u, c->call);
 }
 
 static snug_status hold_update(sn_later *l, const sn_cuda_call *c, snug_error *err) {

@@ -129,21 +129,23 @@ void sn_blas_close(sn_gpu *g);
 void sn_dnn_close(sn_gpu *g);
 
 /* --- cuBLASLt -------------------------------------------------------------------------------- */
-/* C[b] = act(A[b] B[b] + bias), matrices of f32 by rows: A is [M, K], with trans_a it lies as [K,
- * M]; likewise B [K, N]. Pitches are floats between rows as they lie, steps between entries. */
+/* C[b] = act(A[b] B[b] + bias), matrices by rows: A is [M, K], with trans_a it lies as [K, M];
+ * likewise B [K, N]. Pitches are elements between rows as they lie, steps between entries. Sums are
+ * made in f32. */
 typedef struct {
     int64_t batch, M, N, K;
     bool trans_a, trans_b;
     int64_t a_pitch, b_pitch, c_pitch;
     int64_t a_step, b_step, c_step;
     bool bias, relu;
+    snug_dtype dtype, out; /* of A and B: f32 or halves; of C and the bias: f32, or A's */
 } sn_blas_product;
 
 typedef struct sn_blas_plan sn_blas_plan;
 
 typedef struct {
-    const float *a, *b, *bias;
-    float *c;
+    const void *a, *b, *bias;
+    void *c;
     bool add; /* to what is in C */
     void *workspace;
 } sn_blas_operands;
@@ -163,10 +165,11 @@ snug_status sn_blas_run(const sn_gpu *g, const sn_blas_plan *plan, const sn_blas
 /* --- cuDNN ----------------------------------------------------------------------------------- */
 typedef enum { SN_DNN_FORWARD, SN_DNN_DX, SN_DNN_DW } sn_dnn_kind;
 
-/* x [N, H, W, C], w [O, kh, kw, C] (mind the order), y [N, oh, ow, O], all f32 and dense; pad is
- * top, bottom, left, right. */
+/* x [N, H, W, C], w [O, kh, kw, C] (mind the order), y [N, oh, ow, O], all dense and of one type,
+ * f32 or halves, summed in f32; pad is top, bottom, left, right. */
 typedef struct {
     sn_dnn_kind kind;
+    snug_dtype dtype;
     int64_t N, H, W, C, kh, kw, O, oh, ow;
     int64_t stride[2], pad[4], dilation[2];
     bool bias, relu; /* forward only */

@@ -1,20 +1,22 @@
-/* maps.h: elementwise kernels of dense operands, out[i] = f(a[i]) or f(a[i], b[i]), in 16-byte
- * accesses where the addresses allow it. Out may be an operand.
+/* maps.h: elementwise kernels of dense operands, out[i] = f(a[i]) or f(a[i], b[i]), four elements
+ * at once where the addresses allow it. Out may be an operand.
  *
  * An operator is a struct of static functions, one per type it is computed in:
  *
  *     struct neg_op { static __device__ float at(float x, float p, float q) { return -x; } ... };
  *     SN_CUDA_FAMILY(neg, sn_run_unary<neg_op>)
  *
- * p and q are the operator's real parameters, rounded to the dtype, read on the device. */
+ * p and q are the operator's real parameters, rounded to what the dtype is computed in, read on the
+ * device. */
 #ifndef SN_KERNELS_CUDA_MAPS_H
 #define SN_KERNELS_CUDA_MAPS_H
 
+#include "kernels/cuda/half_types.h"
 #include "kernels/cuda/own.h"
 
-/* As many elements as 16 bytes hold. */
-template <class T> struct __align__(16) sn_pack {
-    T v[16 / sizeof(T)];
+/* Types that go in packs of four. */
+template <class M> struct sn_packs {
+    enum { yes = sizeof(M) == 4 || sn_is_half<M>::yes };
 };
 
 /* What a kernel reads of param: up to two reals. */
@@ -30,23 +32,22 @@ static __device__ __forceinline__ double sn_real_param(const sn_reals_at &r, int
     return i < r.n ? r.param[i].real : 0;
 }
 
-/* M: what memory holds; R: the result's type, as wide as M where `packed`: 4 bytes each. */
+/* M: what memory holds; R: the result's type, as wide as M where `packed`. */
 template <class F, class M, class R>
 static __global__ void __launch_bounds__(256, 2)
     sn_map_kernel(const M *a, const M *b, R *out, int64_t n, bool packed, sn_reals_at params) {
     const F f = F::make(sn_real_param(params, 0), sn_real_param(params, 1));
     int64_t done = 0;
-    if (sizeof(M) == 4 && packed) {
-        enum { WIDTH = 16 / sizeof(M) };
-        done = n / WIDTH * WIDTH;
-        for (int64_t i = sn_thread(); i < n / WIDTH; i += sn_all_threads()) {
-            const sn_pack<M> x = ((const sn_pack<M> *)a)[i];
-            const sn_pack<M> y = b == a ? x : ((const sn_pack<M> *)b)[i];
-            sn_pack<R> to;
+    if (sn_packs<M>::yes && packed) {
+        done = n / 4 * 4;
+        for (int64_t i = sn_thread(); i < n / 4; i += sn_all_threads()) {
+            const sn_four<M> x = ((const sn_four<M> *)a)[i];
+            const sn_four<M> y = b == a ? x : ((const sn_four<M> *)b)[i];
+            sn_four<R> to;
 #pragma unroll
-            for (int k = 0; k < WIDTH; k++)
+            for (int k = 0; k < 4; k++)
                 to.v[k] = f(x.v[k], y.v[k]);
-            ((sn_pack<R> *)out)[i] = to;
+            ((sn_four<R> *)out)[i] = to;
         }
     }
 #pragma unroll 1
@@ -58,9 +59,9 @@ static __global__ void __launch_bounds__(256, 2)
 template <class F, class M, class R>
 static void sn_map(const sn_cuda_call *c, const void *a, const void *b, int64_t n) {
     R *out = sn_out<R>(c, 0);
-    const bool packed =
-        sizeof(M) == 4 && sizeof(R) == 4 && sn_aligned(a) && sn_aligned(b) && sn_aligned(out);
-    const int64_t items = packed ? sn_cuda_ceil(n, 16 / (int64_t)sizeof(M)) : n;
+    const bool packed = sn_packs<M>::yes && sizeof(R) == sizeof(M) && sn_aligned(a) &&
+                        sn_aligned(b) && sn_aligned(out);
+    const int64_t items = packed ? sn_cuda_ceil(n, 4) : n;
     if (n > 0)
         SN_LAUNCH_APART((sn_map_kernel<F, M, R>), sn_blocks(items, SN_THREADS), SN_THREADS, 0,
                         c->stream, (const M *)a, (const M *)b, out, n, packed, sn_reals_of_call(c));
@@ -70,12 +71,14 @@ static void sn_map(const sn_cuda_call *c, const void *a, const void *b, int64_t 
 /* Computed in C. */
 template <class Op, class M, class C> struct sn_unary_f {
     C p, q;
-    static __device__ sn_unary_f make(double p, double q) { return sn_unary_f{(C)(M)p, (C)(M)q}; }
+    static __device__ sn_unary_f make(double p, double q) {
+        return sn_unary_f{(C)(sn_computed<M>)p, (C)(sn_computed<M>)q};
+    }
     __device__ M operator()(M x, M) const { return (M)Op::at((C)x, p, q); }
 };
 template <class Op, class M, class C> struct sn_pair_f {
     C p;
-    static __device__ sn_pair_f make(double p, double) { return sn_pair_f{(C)(M)p}; }
+    static __device__ sn_pair_f make(double p, double) { return sn_pair_f{(C)(sn_computed<M>)p}; }
     __device__ M operator()(M g, M y) const { return (M)Op::at((C)g, (C)y, p); }
 };
 /* Bounds beyond the integers' range bind nothing: no integer lies outside +-2^63. */
@@ -88,7 +91,7 @@ template <class Op, class M> struct sn_whole_f {
     __device__ M operator()(M x, M) const { return (M)Op::whole((int64_t)x, p, q); }
 };
 
-/* S: the type f32 is computed in. */
+/* S: the type f32 and halves are computed in. */
 template <class Op, class S>
 static snug_status sn_run_unary(const sn_cuda_call *c, snug_error *err) {
     const void *x = c->call->in[0].data;
@@ -97,6 +100,10 @@ static snug_status sn_run_unary(const sn_cuda_call *c, snug_error *err) {
         sn_map<sn_unary_f<Op, float, S>, float, float>(c, x, x, n);
     else if (sn_dtype_in(c, 0) == SNUG_F64)
         sn_map<sn_unary_f<Op, double, double>, double, double>(c, x, x, n);
+    else if (sn_dtype_in(c, 0) == SNUG_F16)
+        sn_map<sn_unary_f<Op, sn_half, S>, sn_half, sn_half>(c, x, x, n);
+    else if (sn_dtype_in(c, 0) == SNUG_BF16)
+        sn_map<sn_unary_f<Op, sn_brain, S>, sn_brain, sn_brain>(c, x, x, n);
     else
         return sn_cuda_no_kernel(sn_dtype_in(c, 0), err);
     return SNUG_OK;
@@ -128,6 +135,10 @@ static snug_status sn_run_pair(const sn_cuda_call *c, snug_error *err) {
         sn_map<sn_pair_f<Op, float, S>, float, float>(c, g, y, n);
     else if (sn_dtype_in(c, 0) == SNUG_F64)
         sn_map<sn_pair_f<Op, double, double>, double, double>(c, g, y, n);
+    else if (sn_dtype_in(c, 0) == SNUG_F16)
+        sn_map<sn_pair_f<Op, sn_half, S>, sn_half, sn_half>(c, g, y, n);
+    else if (sn_dtype_in(c, 0) == SNUG_BF16)
+        sn_map<sn_pair_f<Op, sn_brain, S>, sn_brain, sn_brain>(c, g, y, n);
     else
         return sn_cuda_no_kernel(sn_dtype_in(c, 0), err);
     return SNUG_OK;

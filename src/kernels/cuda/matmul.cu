@@ -1,6 +1,7 @@
-/* matmul.cu: the family matmul. Large products of f32 are cuBLASLt's; small ones and those it does
- * not know (f64, leading axes spread in part) are made here, by tiles, so that a small net needs no
- * library; those of a dense layer with very many inputs and few outputs are dense.h's.
+/* matmul.cu: the family matmul. Large products of f32 and halves are cuBLASLt's; small ones and
+ * those it does not know (f64, leading axes spread in part) are made here, by tiles, so that a
+ * small net needs no library; those of a dense layer with very many inputs and few outputs are
+ * dense.h's.
  *
  * An element of an own product is the sum of its groups of DEPTH terms, in order; a group's terms
  * are added one by one. Where tiles are too few for the card, groups are blocks of their own and a
@@ -8,6 +9,7 @@
 #include "kernels/cuda/matmul.h"
 
 #include "kernels/cuda/dense.h"
+#include "kernels/cuda/widen.h"
 
 extern "C" {
 #include "kernels/cpu/matrix.h"
@@ -65,7 +67,8 @@ static void fold_rows(product *p) {
 /* --- tiles ----------------------------------------------------------------------------------- */
 /* What a thread carries of a tile's STEP x SIZE values: the next step's are on their way while this
  * one's are used. */
-template <class T, int SIZE, int THREADS> struct product_load {
+template <class M, int SIZE, int THREADS> struct product_load {
+    typedef sn_computed<M> T;
     enum { EACH = SIZE * STEP / THREADS };
     T value[EACH];
 
@@ -79,16 +82,16 @@ template <class T, int SIZE, int THREADS> struct product_load {
     }
 
     /* from(i, k) for STEP values of k and SIZE of i, of which n and terms are there; else zeros. */
-    __device__ __forceinline__ void read(const T *from, int64_t n, int64_t i_step, int64_t terms,
+    __device__ __forceinline__ void read(const M *from, int64_t n, int64_t i_step, int64_t terms,
                                          int64_t k_step) {
         const bool along_k = k_step == 1;
         const int i = first_i(along_k), q = first_k(along_k);
         const int more_i = along_k ? THREADS / STEP : 0, more_k = along_k ? 0 : THREADS / SIZE;
-        const T *at = from + i * i_step + q * k_step;
+        const M *at = from + i * i_step + q * k_step;
         const int64_t jump = more_i * i_step + more_k * k_step;
 #pragma unroll
         for (int e = 0; e < EACH; e++)
-            value[e] = i + e * more_i < n && q + e * more_k < terms ? at[e * jump] : T(0);
+            value[e] = i + e * more_i < n && q + e * more_k < terms ? (T)at[e * jump] : T(0);
     }
 
     __device__ __forceinline__ void write(T (*to)[SIZE + 4], int64_t k_step) const {
@@ -114,32 +117,36 @@ static __device__ __forceinline__ void multiply_step(const T (*a)[BM + 4], const
                 sum[i][j] += a[q][row + i] * b[q][column + j];
 }
 
-template <class T, int BN, int TM, int TN>
+template <class M, int BN, int TM, int TN>
 static __device__ __forceinline__ void store_tile(const product &p, const operands &o,
-                                                  const sn_product_task &t, const T total[TM][TN]) {
+                                                  const sn_product_task &t,
+                                                  const sn_computed<M> total[TM][TN]) {
     const int row = (int)threadIdx.x / (BN / TN) * TM, column = (int)threadIdx.x % (BN / TN) * TN;
 #pragma unroll
     for (int i = 0; i < TM; i++)
 #pragma unroll
         for (int j = 0; j < TN; j++)
-            sn_product_store(p, o, t, t.m + row + i, t.n + column + j, total[i][j]);
+            sn_product_store<M>(p, o, t, t.m + row + i, t.n + column + j, total[i][j]);
 }
 
 /* A thread owns TM x TN sums. */
-template <class T, int BM, int BN, int TM, int TN>
-static __global__ void __launch_bounds__((BM / TM) * (BN / TN), sizeof(T) == 4 ? 3 : 1)
+template <class M, int BM, int BN, int TM, int TN>
+static __global__ void __launch_bounds__((BM / TM) * (BN / TN), sizeof(M) == 8   ? 1
+                                                                : sizeof(M) == 4 ? 3
+                                                                                 : 2)
     multiply(const __grid_constant__ product p, const __grid_constant__ operands o,
              int64_t n_tasks) {
+    typedef sn_computed<M> T;
     enum { THREADS = (BM / TM) * (BN / TN) };
     __shared__ T a_tile[STEP][BM + 4], b_tile[STEP][BN + 4];
     for (int64_t i = blockIdx.x; i < n_tasks; i += gridDim.x) {
         const sn_product_task t = sn_product_task_of(p, o.partial != NULL, i, BM, BN);
         int64_t a_at, b_at;
         sn_product_entry(p, t.entry, &a_at, &b_at);
-        const T *a = (const T *)o.a + a_at + t.m * p.a_row,
-                *b = (const T *)o.b + b_at + t.n * p.b_col;
-        product_load<T, BM, THREADS> next_a;
-        product_load<T, BN, THREADS> next_b;
+        const M *a = (const M *)o.a + a_at + t.m * p.a_row,
+                *b = (const M *)o.b + b_at + t.n * p.b_col;
+        product_load<M, BM, THREADS> next_a;
+        product_load<M, BN, THREADS> next_b;
         T total[TM][TN] = {}, sum[TM][TN] = {};
         int64_t k = t.first * DEPTH;
         const int64_t end = t.last * DEPTH < p.K ? t.last * DEPTH : p.K;
@@ -162,7 +169,7 @@ static __global__ void __launch_bounds__((BM / TM) * (BN / TN), sizeof(T) == 4 ?
                 sum[e / TN][e % TN] = 0;
             }
         }
-        store_tile<T, BN, TM, TN>(p, o, t, total);
+        store_tile<M, BN, TM, TN>(p, o, t, total);
     }
 }
 
@@ -170,9 +177,10 @@ static __global__ void __launch_bounds__((BM / TM) * (BN / TN), sizeof(T) == 4 ?
  * row of threads adds them, in order. All of a thread's are asked for before the first is stored:
  * the compiler would wait for each. */
 enum { SUMS = 32, BRING = 16 };
-template <class T>
+template <class M>
 static __global__ void __launch_bounds__(SUMS *BRING)
     add_groups(const __grid_constant__ product p, const __grid_constant__ operands o) {
+    typedef sn_computed<M> T;
     enum { CHUNK = 1024 / sizeof(T), EACH = CHUNK / BRING };
     __shared__ T part[CHUNK][SUMS];
     const int x = (int)threadIdx.x % SUMS, y = (int)threadIdx.x / SUMS;
@@ -201,15 +209,15 @@ static __global__ void __launch_bounds__(SUMS *BRING)
             __syncthreads();
         }
         if (y == 0 && at < count)
-            sn_product_put(p, o, at, at % p.N, total);
+            sn_product_put<M>(p, o, at, at % p.N, total);
     }
 }
 
 /* In place over what the library stored. */
-static __global__ void activate(float *c, int64_t n, int act) {
+template <class L> static __global__ void activate(L c, int64_t n, int act) {
     for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < n;
          i += (int64_t)gridDim.x * blockDim.x)
-        c[i] = sn_act_of(act, c[i]);
+        c.put(i, sn_act_of(act, c[i]));
 }
 
 /* --- launching them -------------------------------------------------------------------------- */
@@ -247,7 +255,7 @@ static unsigned grid_of(int64_t n) {
     return (unsigned)(n < most ? n : most);
 }
 
-template <class T>
+template <class M>
 static void run_tiles(const product *p, const operands *o, bool mma, cudaStream_t stream) {
     const int64_t n_tasks = count_tiles(p) * (o->partial ? p->n_groups : 1);
     const tiling t = tiling_of(p);
@@ -255,22 +263,22 @@ static void run_tiles(const product *p, const operands *o, bool mma, cudaStream_
     if (mma && t.columns == 64)
         sn_product_mma(p, o, n_tasks, stream);
     else if (t.columns == 16 && t.rows == 64)
-        SN_LAUNCH((multiply<T, 64, 16, 2, 4>), grid, 128, 0, stream, *p, *o, n_tasks);
+        SN_LAUNCH((multiply<M, 64, 16, 2, 4>), grid, 128, 0, stream, *p, *o, n_tasks);
     else if (t.columns == 16)
-        SN_LAUNCH((multiply<T, 128, 16, 4, 4>), grid, 128, 0, stream, *p, *o, n_tasks);
+        SN_LAUNCH((multiply<M, 128, 16, 4, 4>), grid, 128, 0, stream, *p, *o, n_tasks);
     else if (t.rows == 16)
-        SN_LAUNCH((multiply<T, 16, 128, 4, 4>), grid, 128, 0, stream, *p, *o, n_tasks);
+        SN_LAUNCH((multiply<M, 16, 128, 4, 4>), grid, 128, 0, stream, *p, *o, n_tasks);
     else
-        SN_LAUNCH((multiply<T, 64, 64, 4, 4>), grid, 256, 0, stream, *p, *o, n_tasks);
+        SN_LAUNCH((multiply<M, 64, 64, 4, 4>), grid, 256, 0, stream, *p, *o, n_tasks);
     if (o->partial)
-        SN_LAUNCH((add_groups<T>), grid_of((p->batch * p->M * p->N + SUMS - 1) / SUMS),
+        SN_LAUNCH((add_groups<M>), grid_of((p->batch * p->M * p->N + SUMS - 1) / SUMS),
                   SUMS * BRING, 0, stream, *p, *o);
 }
 
 /* --- which kernel ---------------------------------------------------------------------------- */
 /* As the library sees it; false: its leading axes move the operands in no even steps. */
 static bool library_product(const product *p, const sn_attrs_matmul *attrs, bool bias,
-                            sn_blas_product *out) {
+                            snug_dtype dtype, snug_dtype result, sn_blas_product *out) {
     int64_t a_step = 0, b_step = 0, a_even = p->M * p->K, b_even = p->K * p->N;
     bool even = true;
     for (int i = p->n_leading - 1; i >= 0; i--) {
@@ -300,6 +308,8 @@ static bool library_product(const product *p, const sn_attrs_matmul *attrs, bool
     out->c_step = p->M * p->N;
     out->bias = bias;
     out->relu = attrs->act == SN_ACT_relu;
+    out->dtype = dtype;
+    out->out = result;
     return even;
 }
 
@@ -351,9 +361,35 @@ static void run_long(const sn_cuda_call *c, const product *p, const operands *o)
         sn_dense_back(c, &d, (const float *)o->a, (const float *)o->b, p->add, (float *)o->c);
 }
 
+/* --- halves ---------------------------------------------------------------------------------- */
+/* What stands in front of a call's scratch: B as halves, where it is f32 beside them; and the bias
+ * as the library wants it, in the output's type. */
+static size_t whole(size_t bytes) {
+    return (bytes + 255) / 256 * 256;
+}
+
+static size_t copied_b(const snug_type *a, const snug_type *b) {
+    return a->dtype == b->dtype
+               ? 0
+               : whole((size_t)sn_cuda_count(b, 0, b->rank) * snug_dtype_bytes(a->dtype));
+}
+
+static size_t copied_bias(const snug_type *bias, const snug_type *out) {
+    return !bias || bias->dtype == out->dtype
+               ? 0
+               : whole((size_t)sn_cuda_count(bias, 0, bias->rank) * snug_dtype_bytes(out->dtype));
+}
+
+/* Sums of halves are f32. */
+static size_t sum_bytes(snug_dtype dtype) {
+    return dtype == SNUG_F64 ? sizeof(double) : sizeof(float);
+}
+
 static snug_status describe(const sn_gpu *g, const sn_opdesc *d, sn_variant *out, snug_error *err) {
     const snug_dtype dtype = d->in[0].dtype;
-    if (dtype != SNUG_F32 && dtype != SNUG_F64)
+    const size_t b = copied_b(&d->in[0], &d->in[1]);
+    const size_t bias = copied_bias(d->n_in > 2 ? &d->in[2] : NULL, &d->out[0]);
+    if (dtype != SNUG_F32 && dtype != SNUG_F64 && !sn_dtype_is_half(dtype))
         return sn_fail(err, SNUG_E_UNSUPPORTED, "no CUDA product of %s", snug_dtype_name(dtype));
     const product p = of_types(&d->attrs.matmul, &d->in[0], &d->in[1], &d->out[0]);
     sn_blas_product q;
@@ -369,15 +405,15 @@ static snug_status describe(const sn_gpu *g, const sn_opdesc *d, sn_variant *out
         snprintf(out->impl, sizeof out->impl, "own:spans");
         return SNUG_OK;
     }
-    if (dtype == SNUG_F32 && !is_small(&p, &d->attrs.matmul) && p.batch * p.M * p.N > 0 &&
-        library_product(&p, &d->attrs.matmul, d->n_in > 2, &q) &&
+    if (dtype != SNUG_F64 && !is_small(&p, &d->attrs.matmul) && p.batch * p.M * p.N > 0 &&
+        library_product(&p, &d->attrs.matmul, d->n_in > 2, d->in[0].dtype, d->out[0].dtype, &q) &&
         sn_blas_choose(g, &q, &choice, NULL) == SNUG_OK) {
-        out->workspace_bytes = choice.workspace_bytes;
+        out->workspace_bytes = b + bias + choice.workspace_bytes;
         snprintf(out->impl, sizeof out->impl, "%s", choice.impl);
         return SNUG_OK;
     }
     out->efficiency = 0.05; /* no tensor cores */
-    out->workspace_bytes = partial_bytes(g, &p, snug_dtype_bytes(dtype));
+    out->workspace_bytes = b + partial_bytes(g, &p, sum_bytes(dtype));
     snprintf(out->impl, sizeof out->impl,
              "own:tiles"); /* in parts or whole: a call finds that out */
     return SNUG_OK;
@@ -391,7 +427,7 @@ static snug_status prepare(sn_gpu *g, const sn_opdesc *d, const char *impl, void
     const product p = of_types(&d->attrs.matmul, &d->in[0], &d->in[1], &d->out[0]);
     sn_blas_product q;
     sn_blas_plan *plan;
-    if (!library_product(&p, &d->attrs.matmul, d->n_in > 2, &q))
+    if (!library_product(&p, &d->attrs.matmul, d->n_in > 2, d->in[0].dtype, d->out[0].dtype, &q))
         return sn_fail(err, SNUG_E_INTERNAL, "'%s' does not take this product", impl);
     SNUG_TRY(sn_blas_make(g, &q, impl, &plan, err));
     *prepared = plan;
@@ -406,17 +442,56 @@ static void release(sn_gpu *g, void *prepared) {
 static snug_status run_library(const sn_cuda_call *c, const product *p, snug_error *err) {
     const sn_call *k = c->call;
     const sn_blas_plan *plan = (const sn_blas_plan *)k->prepared;
-    const sn_blas_operands o = {(const float *)k->in[0].data,
-                                (const float *)k->in[1].data,
-                                k->n_in > 2 ? (const float *)k->in[2].data : NULL,
-                                (float *)k->out[0].data,
+    const snug_view *out = &k->out[0], *bias = k->n_in > 2 ? &k->in[2] : NULL;
+    const size_t b_bytes = copied_b(&k->in[0].type, &k->in[1].type);
+    const size_t bias_bytes = copied_bias(bias ? &bias->type : NULL, &out->type);
+    char *const b_copy = (char *)k->workspace, *const bias_copy = b_copy + b_bytes;
+    const sn_blas_operands o = {k->in[0].data,
+                                b_bytes > 0 ? b_copy : k->in[1].data,
+                                bias_bytes > 0 ? bias_copy
+                                : bias         ? bias->data
+                                               : NULL,
+                                out->data,
                                 k->accumulate,
-                                k->workspace};
-    SNUG_TRY(sn_scratch_check(k, sn_blas_workspace(plan), err));
+                                bias_copy + bias_bytes};
+    SNUG_TRY(sn_scratch_check(k, b_bytes + bias_bytes + sn_blas_workspace(plan), err));
+    if (b_bytes > 0)
+        sn_convert_to(c, &k->in[1], k->in[0].type.dtype, b_copy);
+    if (bias_bytes > 0)
+        sn_convert_to(c, bias, out->type.dtype, bias_copy);
     SNUG_TRY(sn_blas_run(c->gpu, plan, &o, c->stream, err));
     const int64_t count = p->batch * p->M * p->N;
-    if (p->act != SN_ACT_none && p->act != SN_ACT_relu)
-        SN_LAUNCH(activate, grid_of((count + 255) / 256), 256, 0, c->stream, o.c, count, p->act);
+    const bool left = p->act != SN_ACT_none && p->act != SN_ACT_relu;
+    if (left && out->type.dtype == SNUG_F32)
+        SN_LAUNCH((activate<sn_plain_line<float>>), grid_of((count + 255) / 256), 256, 0, c->stream,
+                  sn_plain_line<float>{(float *)o.c}, count, p->act);
+    else if (left)
+        SN_LAUNCH((activate<sn_mixed_line>), grid_of((count + 255) / 256), 256, 0, c->stream,
+                  sn_line_of<sn_half>(out), count, p->act);
+    return SNUG_OK;
+}
+
+static snug_status run_own(const sn_cuda_call *c, const product *p, operands o, snug_error *err) {
+    const sn_call *k = c->call;
+    const snug_dtype dtype = k->in[0].type.dtype;
+    const size_t copied = copied_b(&k->in[0].type, &k->in[1].type);
+    const size_t bytes = partial_bytes(c->gpu, p, sum_bytes(dtype));
+    SNUG_TRY(sn_scratch_check(k, copied, err));
+    if (copied > 0) {
+        sn_convert_to(c, &k->in[1], dtype, k->workspace);
+        o.b = k->workspace;
+    }
+    const bool in_parts = bytes > 0 && copied + bytes <= k->workspace_bytes;
+    const bool mma = dtype != SNUG_F64 && sn_product_mma_takes(c->gpu, p);
+    o.partial = in_parts ? (char *)k->workspace + copied : NULL;
+    if (dtype == SNUG_F32)
+        run_tiles<float>(p, &o, mma, c->stream);
+    else if (dtype == SNUG_F64)
+        run_tiles<double>(p, &o, mma, c->stream);
+    else if (dtype == SNUG_F16)
+        run_tiles<sn_half>(p, &o, mma, c->stream);
+    else
+        run_tiles<sn_brain>(p, &o, mma, c->stream);
     return SNUG_OK;
 }
 
@@ -432,8 +507,11 @@ static snug_status run(const sn_cuda_call *c, snug_error *err) {
         return SNUG_OK;
     if (k->prepared)
         return run_library(c, &p, err);
-    operands o = {k->in[0].data, k->in[1].data, k->n_in > 2 ? k->in[2].data : NULL, k->out[0].data,
-                  NULL};
+    operands o = {k->in[0].data,  k->in[1].data, k->n_in > 2 ? k->in[2].data : NULL,
+                  k->out[0].data, NULL,          dtype,
+                  dtype,          dtype};
+    o.bias_type = k->n_in > 2 ? k->in[2].type.dtype : dtype;
+    o.c_type = k->out[0].type.dtype;
     if (is_dense(&p, dtype)) {
         const sn_dense_product e = dense_of(&p);
         const sn_dense_operands d = {(const float *)o.a,
@@ -449,14 +527,9 @@ static snug_status run(const sn_cuda_call *c, snug_error *err) {
         run_long(c, &p, &o);
         return SNUG_OK;
     }
-    const size_t bytes = partial_bytes(c->gpu, &p, snug_dtype_bytes(dtype));
-    o.partial = bytes > 0 && bytes <= k->workspace_bytes ? k->workspace : NULL;
-    if (dtype == SNUG_F32)
-        run_tiles<float>(&p, &o, sn_product_mma_takes(c->gpu, &p), c->stream);
-    else
-        run_tiles<double>(&p, &o, false, c->stream);
-    return SNUG_OK;
+    return run_own(c, &p, o, err);
 }
 
 extern const sn_cuda_family sn_cuda_matmul;
-const sn_cuda_family sn_cuda_matmul = {run, describe, prepare, release};
+const sn_cuda_family sn_cuda_matmul = {
+    run, describe, prepare, release, NULL, SN_HALF_DTYPES, 1u << 1 | 1u << 2 | SN_CUDA_OUT(0)};

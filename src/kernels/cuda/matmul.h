@@ -3,6 +3,7 @@
 #define SN_KERNELS_CUDA_MATMUL_H
 
 #include "kernels/cuda/cuda_act.h"
+#include "kernels/cuda/half_types.h"
 #include "kernels/cuda/lib.h"
 
 enum { SN_PRODUCT_DEPTH = 128, SN_PRODUCT_LEADING = SNUG_MAX_RANK - 2 };
@@ -23,9 +24,11 @@ typedef struct {
     const void *a, *b, *bias;
     void *c;
     void *partial; /* [n_groups][batch M N]: groups are blocks of their own; NULL: whole sums */
+    snug_dtype dtype, bias_type,
+        c_type; /* dtype: of a and b; beside halves the others may be f32 */
 } sn_product_operands;
 
-/* Tiles of 64 x 64 on tensor cores (TF32), f32 only. */
+/* Tiles of 64 x 64 on tensor cores (TF32), of f32 and halves. */
 bool sn_product_mma_takes(const sn_gpu *g, const sn_product *p);
 void sn_product_mma(const sn_product *p, const sn_product_operands *o, int64_t n_tasks,
                     cudaStream_t stream);
@@ -62,29 +65,38 @@ static __device__ __forceinline__ sn_product_task sn_product_task_of(const sn_pr
     return t;
 }
 
-/* A whole sum. */
-template <class T>
-static __device__ __forceinline__ void
-sn_product_put(const sn_product &p, const sn_product_operands &o, int64_t at, int64_t n, T sum) {
-    T *c = (T *)o.c;
-    if (o.bias)
-        sum += ((const T *)o.bias)[n];
-    sum = sn_act_of(p.act, sum);
-    c[at] = p.add ? c[at] + sum : sum;
+/* A whole sum; M: what a and b hold. */
+template <class M>
+static __device__ __forceinline__ void sn_product_put(const sn_product &p,
+                                                      const sn_product_operands &o, int64_t at,
+                                                      int64_t n, sn_computed<M> sum) {
+    if constexpr (sn_is_half<M>::yes) {
+        const sn_mixed_line bias = {(void *)o.bias, o.bias_type}, c = {o.c, o.c_type};
+        if (o.bias)
+            sum += bias[n];
+        sum = sn_act_of(p.act, sum);
+        c.put(at, p.add ? c[at] + sum : sum);
+    } else {
+        M *c = (M *)o.c;
+        if (o.bias)
+            sum += ((const M *)o.bias)[n];
+        sum = sn_act_of(p.act, sum);
+        c[at] = p.add ? c[at] + sum : sum;
+    }
 }
 
 /* A sum of a task: whole, or of its group. */
-template <class T>
+template <class M>
 static __device__ __forceinline__ void
 sn_product_store(const sn_product &p, const sn_product_operands &o, const sn_product_task &t,
-                 int64_t m, int64_t n, T sum) {
+                 int64_t m, int64_t n, sn_computed<M> sum) {
     const int64_t at = (t.entry * p.M + m) * p.N + n;
     if (m >= p.M || n >= p.N)
         return;
     if (o.partial)
-        ((T *)o.partial)[t.first * (p.batch * p.M * p.N) + at] = sum;
+        ((sn_computed<M> *)o.partial)[t.first * (p.batch * p.M * p.N) + at] = sum;
     else
-        sn_product_put(p, o, at, n, sum);
+        sn_product_put<M>(p, o, at, n, sum);
 }
 
 #endif

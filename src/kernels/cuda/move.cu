@@ -5,6 +5,7 @@
  * the source (operand 1). Neighbours that stay neighbours are moved together, up to 16 bytes at a
  * time. Where the source's dense axis is not the destination's, square tiles turn in shared memory.
  * Where a slice starts is a parameter, read on the device. */
+#include "kernels/cuda/half_types.h"
 #include "kernels/cuda/own.h"
 
 /* --- strided copies --------------------------------------------------------------------------- */
@@ -201,14 +202,11 @@ template <> __device__ __forceinline__ bool element_of<bool>(double v) {
     return v != 0;
 }
 
-/* A bf16: the upper half of a float, rounded to even. */
-struct brain {
-    uint16_t bits;
-};
-template <> __device__ __forceinline__ brain element_of<brain>(double v) {
-    const uint32_t bits = __float_as_uint((float)v);
-    const uint32_t rounded = (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
-    return brain{(uint16_t)(v != v ? bits >> 16 | 64 : rounded)};
+template <> __device__ __forceinline__ sn_half element_of<sn_half>(double v) {
+    return (sn_half)v;
+}
+template <> __device__ __forceinline__ sn_brain element_of<sn_brain>(double v) {
+    return (sn_brain)v;
 }
 
 /* Packs of elements, then the rest. value NULL: zero. */
@@ -240,7 +238,8 @@ typedef void (*fill_run)(const sn_cuda_call *c, const sn_scalar *value);
 static fill_run fill_of(snug_dtype dtype) {
     return dtype == SNUG_F32    ? launch_fill<float>
            : dtype == SNUG_F64  ? launch_fill<double>
-           : dtype == SNUG_BF16 ? launch_fill<brain>
+           : dtype == SNUG_F16  ? launch_fill<sn_half>
+           : dtype == SNUG_BF16 ? launch_fill<sn_brain>
            : dtype == SNUG_I8   ? launch_fill<int8_t>
            : dtype == SNUG_U8   ? launch_fill<uint8_t>
            : dtype == SNUG_I16  ? launch_fill<int16_t>
@@ -368,5 +367,5 @@ SN_CUDA_FAMILY(broadcast_to, run_broadcast, NULL, NULL, NULL, NULL, SN_STORED_DT
 SN_CUDA_FAMILY(transpose, run_transpose, NULL, NULL, NULL, NULL, SN_STORED_DTYPES)
 SN_CUDA_FAMILY(concat, run_concat, NULL, NULL, NULL, NULL, SN_STORED_DTYPES)
 SN_CUDA_FAMILY(slice, run_slice, NULL, NULL, NULL, NULL, SN_STORED_DTYPES)
-SN_CUDA_FAMILY(slice_grad, run_slice_grad, describe_filled)
-SN_CUDA_FAMILY(pad, run_pad, describe_filled)
+SN_CUDA_FAMILY(slice_grad, run_slice_grad, describe_filled, NULL, NULL, NULL, SN_STORED_DTYPES)
+SN_CUDA_FAMILY(pad, run_pad, describe_filled, NULL, NULL, NULL, SN_STORED_DTYPES)

@@ -1,9 +1,11 @@
 /* norm.cu: normalisation; channels are the last axis. kernels/cpu/norm.c says what each row gives.
  *
  * Maps over channels: a thread has the same few channels of several rows, so that what depends on
- * the channel alone is read and computed once. Sums over rows go by columns (reduce.h), rows of
+ * the channel alone is read and computed once. What has one number per channel or row may be f32
+ * beside halves. Sums over rows go by columns (reduce.h), rows of
  * layernorm by warps or blocks (cuda_rows.h). */
 #include "kernels/cuda/functions.h"
+#include "kernels/cuda/half_types.h"
 #include "kernels/cuda/reduce.h"
 #include "kernels/cuda/cuda_rows.h"
 
@@ -37,7 +39,7 @@ template <class F, class T> static void run_channels(const sn_cuda_call *c, F f,
     const int64_t rows = sn_rows_in(t), C = sn_width_in(t), groups = sn_cuda_ceil(rows, ROWS);
     if (C == 0)
         return;
-    if (sizeof(T) == 4 && C % 4 == 0 && aligned)
+    if (sizeof(T) <= 4 && C % 4 == 0 && aligned)
         sn_each(c, groups * (C / 4), channels_f<F, T, 4>{f, sn_divisor_of(C / 4), rows});
     else
         sn_each(c, groups * C, channels_f<F, T, 1>{f, sn_divisor_of(C), rows});
@@ -51,16 +53,18 @@ static bool all_aligned(const sn_cuda_call *c) {
 }
 
 template <class T> struct normalise_f {
-    const T *x, *mean, *variance, *gamma, *beta;
+    typedef sn_computed<T> C;
+    const T *x;
+    sn_line<T> mean, variance, gamma, beta;
     T *y;
     const sn_scalar *epsilon;
-    template <int N> struct Line { T mean[N], rstd[N], gamma[N], beta[N]; };
+    template <int N> struct Line { C mean[N], rstd[N], gamma[N], beta[N]; };
     template <int N> __device__ Line<N> line(int64_t channel) const {
         Line<N> l;
 #pragma unroll
         for (int k = 0; k < N; k++) {
             l.mean[k] = mean[channel + k];
-            l.rstd[k] = (T)(1 / sqrt((double)variance[channel + k] + epsilon->real));
+            l.rstd[k] = (C)(1 / sqrt((double)variance[channel + k] + epsilon->real));
             l.gamma[k] = gamma[channel + k];
             l.beta[k] = beta[channel + k];
         }
@@ -70,28 +74,34 @@ template <class T> struct normalise_f {
         pack_of<T, N> v = load<T, N>(x + at);
 #pragma unroll
         for (int k = 0; k < N; k++)
-            v.v[k] = sn_normalised::at(v.v[k], l.mean[k], l.rstd[k], l.gamma[k], l.beta[k]);
+            v.v[k] = (T)sn_normalised::at((C)v.v[k], l.mean[k], l.rstd[k], l.gamma[k], l.beta[k]);
         *(pack_of<T, N> *)(y + at) = v;
     }
 };
 
+template <class T> static sn_line<T> line_in(const sn_cuda_call *c, int i) {
+    return sn_line_of<T>(&c->call->in[i]);
+}
+
 template <class T> static void normalise(const sn_cuda_call *c) {
-    run_channels<normalise_f<T>, T>(c,
-                                    normalise_f<T>{sn_in<T>(c, 0), sn_in<T>(c, 1), sn_in<T>(c, 2),
-                                                   sn_in<T>(c, 3), sn_in<T>(c, 4), sn_out<T>(c, 0),
-                                                   c->call->param},
-                                    all_aligned(c));
+    run_channels<normalise_f<T>, T>(
+        c,
+        normalise_f<T>{sn_in<T>(c, 0), line_in<T>(c, 1), line_in<T>(c, 2), line_in<T>(c, 3),
+                       line_in<T>(c, 4), sn_out<T>(c, 0), c->call->param},
+        all_aligned(c));
 }
 static snug_status run_normalise(const sn_cuda_call *c, snug_error *err) {
-    SN_BY_REAL(sn_dtype_in(c, 0), err, normalise, c);
+    SN_BY_FLOAT(sn_dtype_in(c, 0), err, normalise, c);
     return SNUG_OK;
 }
-SN_CUDA_FAMILY(normalise, run_normalise)
+SN_CUDA_FLOATS(normalise, run_normalise, NULL, 1u << 1 | 1u << 2 | 1u << 3 | 1u << 4)
 
 template <class T> struct affine_f {
-    const T *p, *q, *a, *b, *c;
+    typedef sn_computed<T> C;
+    const T *p, *q;
+    sn_line<T> a, b, c;
     T *y;
-    template <int N> struct Line { T a[N], b[N], c[N]; };
+    template <int N> struct Line { C a[N], b[N], c[N]; };
     template <int N> __device__ Line<N> line(int64_t channel) const {
         Line<N> l;
 #pragma unroll
@@ -107,65 +117,72 @@ template <class T> struct affine_f {
         pack_of<T, N> to;
 #pragma unroll
         for (int k = 0; k < N; k++)
-            to.v[k] = sn_mixed::at(u.v[k], v.v[k], l.a[k], l.b[k], l.c[k]);
+            to.v[k] = (T)sn_mixed::at((C)u.v[k], (C)v.v[k], l.a[k], l.b[k], l.c[k]);
         *(pack_of<T, N> *)(y + at) = to;
     }
 };
 
 template <class T> static void channel_affine(const sn_cuda_call *c) {
     run_channels<affine_f<T>, T>(c,
-                                 affine_f<T>{sn_in<T>(c, 0), sn_in<T>(c, 1), sn_in<T>(c, 2),
-                                             sn_in<T>(c, 3), sn_in<T>(c, 4), sn_out<T>(c, 0)},
+                                 affine_f<T>{sn_in<T>(c, 0), sn_in<T>(c, 1), line_in<T>(c, 2),
+                                             line_in<T>(c, 3), line_in<T>(c, 4), sn_out<T>(c, 0)},
                                  all_aligned(c));
 }
 static snug_status run_channel_affine(const sn_cuda_call *c, snug_error *err) {
-    SN_BY_REAL(sn_dtype_in(c, 0), err, channel_affine, c);
+    SN_BY_FLOAT(sn_dtype_in(c, 0), err, channel_affine, c);
     return SNUG_OK;
 }
-SN_CUDA_FAMILY(channel_affine, run_channel_affine)
+SN_CUDA_FLOATS(channel_affine, run_channel_affine, NULL, 1u << 2 | 1u << 3 | 1u << 4)
 
 template <class T> struct line_f {
-    const T *mean, *variance, *gamma, *beta, *bias;
-    T *out;
+    typedef sn_computed<T> C;
+    sn_line<T> mean, variance, gamma, beta, bias, out;
     const sn_scalar *epsilon;
-    int64_t C;
+    int64_t channels;
+    bool biased;
     __device__ void operator()(int64_t k) const {
         const double rstd = 1 / sqrt((double)variance[k] + epsilon->real);
-        const double scale = (double)gamma[k] * rstd, moved = bias ? (double)bias[k] : 0;
-        out[k] = (T)scale;
-        out[C + k] = (T)((double)beta[k] + (moved - (double)mean[k]) * scale);
+        const double scale = (double)gamma[k] * rstd, moved = biased ? (double)bias[k] : 0;
+        out.put(k, (C)scale);
+        out.put(channels + k, (C)((double)beta[k] + (moved - (double)mean[k]) * scale));
     }
 };
 
 template <class T> static void normalise_line(const sn_cuda_call *c) {
     const int64_t C = sn_width_in(&c->call->in[0].type);
+    const bool biased = c->call->n_in > 4;
     sn_each(c, C,
-            line_f<T>{sn_in<T>(c, 0), sn_in<T>(c, 1), sn_in<T>(c, 2), sn_in<T>(c, 3),
-                      c->call->n_in > 4 ? sn_in<T>(c, 4) : NULL, sn_out<T>(c, 0), c->call->param,
-                      C});
+            line_f<T>{line_in<T>(c, 0), line_in<T>(c, 1), line_in<T>(c, 2), line_in<T>(c, 3),
+                      line_in<T>(c, biased ? 4 : 0), sn_line_of<T>(&c->call->out[0]),
+                      c->call->param, C, biased});
 }
 static snug_status run_normalise_line(const sn_cuda_call *c, snug_error *err) {
-    SN_BY_REAL(sn_dtype_in(c, 0), err, normalise_line, c);
+    snug_dtype dtype = sn_dtype_in(c, 0);
+    for (int i = 1; i < c->call->n_in; i++)
+        dtype = sn_dtype_is_half(sn_dtype_in(c, i)) ? sn_dtype_in(c, i) : dtype;
+    if (sn_dtype_is_half(c->call->out[0].type.dtype))
+        dtype = c->call->out[0].type.dtype;
+    SN_BY_FLOAT(dtype, err, normalise_line, c);
     return SNUG_OK;
 }
-SN_CUDA_FAMILY(normalise_line, run_normalise_line)
+SN_CUDA_FLOATS(normalise_line, run_normalise_line, NULL, 0x1fu | SN_CUDA_OUT(0))
 
 /* --- sums over rows --------------------------------------------------------------------------- */
-/* Two sums per channel; R: what the outputs hold. */
-template <class R> struct pair_sums {
+/* Two sums per channel; L: a line of the outputs', R: what is computed in. */
+template <class L, class R> struct pair_sums {
     typedef double value;
     enum { N = 2 };
-    R *first, *second;
+    L first, second;
     bool accumulate;
     static __device__ double start() { return 0; }
     static __device__ double combine(double a, double b) { return a + b; }
     __device__ void put(int64_t o, const double *v) const {
-        first[o] = (R)(accumulate ? (double)first[o] + v[0] : v[0]);
-        second[o] = (R)(accumulate ? (double)second[o] + v[1] : v[1]);
+        first.put(o, (R)(accumulate ? (double)first[o] + v[0] : v[0]));
+        second.put(o, (R)(accumulate ? (double)second[o] + v[1] : v[1]));
     }
 };
 
-template <class T> struct moments_f : pair_sums<double> {
+template <class T> struct moments_f : pair_sums<sn_plain_line<double>, double> {
     const T *x;
     __device__ void add(int64_t at, int64_t, int64_t, double *v) const {
         const double e = (double)x[at];
@@ -182,8 +199,9 @@ template <class T> struct moments_f : pair_sums<double> {
     }
 };
 /* Statistics per channel; `spread` is the variance. */
-template <class T> struct normalise_sums_f : pair_sums<T> {
-    const T *dy, *x, *mean, *spread;
+template <class T> struct normalise_sums_f : pair_sums<sn_line<T>, sn_computed<T>> {
+    const T *dy, *x;
+    sn_line<T> mean, spread;
     const sn_scalar *epsilon;
     __device__ void add(int64_t at, int64_t, int64_t column, double *v) const {
         const double g = (double)dy[at];
@@ -191,23 +209,24 @@ template <class T> struct normalise_sums_f : pair_sums<T> {
         v[1] += g * ((double)x[at] - (double)mean[column]);
     }
     __device__ void add_pack(int64_t at, int64_t, int64_t column, double v[][2]) const {
-        typedef pack_of<T, SN_PACK> pack;
-        const pack g = load<T, SN_PACK>(dy + at), e = load<T, SN_PACK>(x + at),
-                   middle = load<T, SN_PACK>(mean + column);
+        const pack_of<T, SN_PACK> g = load<T, SN_PACK>(dy + at), e = load<T, SN_PACK>(x + at);
+        sn_computed<T> middle[SN_PACK];
+        sn_line_get<SN_PACK>(mean, column, middle);
 #pragma unroll
         for (int k = 0; k < SN_PACK; k++) {
             v[k][0] += (double)g.v[k];
-            v[k][1] += (double)g.v[k] * ((double)e.v[k] - (double)middle.v[k]);
+            v[k][1] += (double)g.v[k] * ((double)e.v[k] - (double)middle[k]);
         }
     }
     __device__ void put(int64_t o, const double *v) const {
         const double both[2] = {v[0], v[1] / sqrt((double)spread[o] + epsilon->real)};
-        pair_sums<T>::put(o, both);
+        pair_sums<sn_line<T>, sn_computed<T>>::put(o, both);
     }
 };
 /* Statistics per row; `spread` is 1 / deviation. */
-template <class T> struct layernorm_sums_f : pair_sums<T> {
-    const T *dy, *x, *mean, *spread;
+template <class T> struct layernorm_sums_f : pair_sums<sn_line<T>, sn_computed<T>> {
+    const T *dy, *x;
+    sn_line<T> mean, spread;
     __device__ void add(int64_t at, int64_t row, int64_t, double *v) const {
         const double g = (double)dy[at];
         v[0] += g;
@@ -236,15 +255,15 @@ static snug_status describe_sums(const sn_gpu *g, const sn_opdesc *d, sn_variant
     return SNUG_OK;
 }
 
-template <class R> static void set_outputs(const sn_cuda_call *c, pair_sums<R> *f) {
-    f->first = sn_out<R>(c, 0);
-    f->second = sn_out<R>(c, 1);
+template <class L, class R> static void set_outputs(const sn_cuda_call *c, pair_sums<L, R> *f) {
+    sn_line_set(&f->first, &c->call->out[0]);
+    sn_line_set(&f->second, &c->call->out[1]);
     f->accumulate = c->call->accumulate;
 }
 
 template <class T, class F> static void run_sums(const sn_cuda_call *c, F f) {
     const sn_columns p = columns_of(&c->call->in[0].type);
-    if constexpr (sizeof(T) == sizeof(float))
+    if constexpr (sizeof(T) <= sizeof(float))
         if (p.inner % SN_PACK == 0 && all_aligned(c)) {
             sn_reduce_packs(c, f, &p, c->call->workspace);
             return;
@@ -254,43 +273,47 @@ template <class T, class F> static void run_sums(const sn_cuda_call *c, F f) {
 
 template <class T> static void moments(const sn_cuda_call *c) {
     moments_f<T> f;
-    set_outputs<double>(c, &f);
+    set_outputs(c, &f);
     f.x = sn_in<T>(c, 0);
     run_sums<T>(c, f);
 }
 template <class T> static void normalise_sums(const sn_cuda_call *c) {
     normalise_sums_f<T> f;
-    set_outputs<T>(c, &f);
+    set_outputs(c, &f);
     f.dy = sn_in<T>(c, 0);
     f.x = sn_in<T>(c, 1);
-    f.mean = sn_in<T>(c, 2);
-    f.spread = sn_in<T>(c, 3);
+    f.mean = line_in<T>(c, 2);
+    f.spread = line_in<T>(c, 3);
     f.epsilon = c->call->param;
     run_sums<T>(c, f);
 }
 template <class T> static void layernorm_sums(const sn_cuda_call *c) {
     layernorm_sums_f<T> f;
-    set_outputs<T>(c, &f);
+    set_outputs(c, &f);
     f.dy = sn_in<T>(c, 0);
     f.x = sn_in<T>(c, 1);
-    f.mean = sn_in<T>(c, 2);
-    f.spread = sn_in<T>(c, 3);
+    f.mean = line_in<T>(c, 2);
+    f.spread = line_in<T>(c, 3);
     run_sums<T>(c, f);
 }
-#define SUMS(name)                                                                                 \
+#define BOTH_SUMS (1u << 2 | 1u << 3 | SN_CUDA_OUT(0) | SN_CUDA_OUT(1))
+#define SUMS(name, mixes)                                                                          \
     static snug_status run_##name(const sn_cuda_call *c, snug_error *err) {                        \
-        SN_BY_REAL(sn_dtype_in(c, 0), err, name, c);                                               \
+        SN_BY_FLOAT(sn_dtype_in(c, 0), err, name, c);                                              \
         return SNUG_OK;                                                                            \
     }                                                                                              \
-    SN_CUDA_FAMILY(name, run_##name, describe_sums)
-SUMS(moments)
-SUMS(normalise_sums)
-SUMS(layernorm_sums)
+    SN_CUDA_FLOATS(name, run_##name, describe_sums, mixes)
+SUMS(moments, SN_CUDA_MIXES_ALL) /* its sums are f64 */
+SUMS(normalise_sums, BOTH_SUMS)
+SUMS(layernorm_sums, BOTH_SUMS)
 
 /* --- rows of layernorm ------------------------------------------------------------------------ */
 template <class T> struct layernorm_f {
-    const T *x, *gamma, *beta;
-    T *y, *means, *rstds;
+    typedef sn_computed<T> V;
+    const T *x;
+    sn_line<T> gamma, beta;
+    T *y;
+    sn_line<T> means, rstds;
     const sn_scalar *epsilon;
     int64_t C;
     template <bool wide> __device__ void row(int64_t r, const sn_row_team<wide> &t) const {
@@ -300,66 +323,71 @@ template <class T> struct layernorm_f {
         for (int64_t k = t.at(); k < C; k += t.size())
             sum += (double)from[k];
         const double mean = t.sum(sum) / (double)C;
-        const T middle = (T)mean;
+        const V middle = (V)mean;
 #pragma unroll 4
         for (int64_t k = t.at(); k < C; k += t.size())
             squares += (double)((from[k] - middle) * (from[k] - middle));
         /* The middle is the mean but for its rounding. */
         const double off = mean - (double)middle, spread = t.sum(squares) / (double)C - off * off;
         const double rstd = 1 / sqrt(spread + epsilon->real);
-        const T scale = (T)rstd;
+        const V scale = (V)rstd;
 #pragma unroll 4
         for (int64_t k = t.at(); k < C; k += t.size())
-            y[r * C + k] = gamma[k] * ((from[k] - middle) * scale) + beta[k];
+            y[r * C + k] = (T)(gamma[k] * ((from[k] - middle) * scale) + beta[k]);
         if (t.at() == 0) {
-            means[r] = (T)mean;
-            rstds[r] = (T)rstd;
+            means.put(r, (V)mean);
+            rstds.put(r, (V)rstd);
         }
     }
 };
 
 /* dx = rstd * (g - mean(g) - xhat * mean(g * xhat)), where g = gamma * dy */
 template <class T> struct layernorm_dx_f {
-    const T *dy, *x, *gamma, *means, *rstds;
+    typedef sn_computed<T> V;
+    const T *dy, *x;
+    sn_line<T> gamma, means, rstds;
     T *dx;
     int64_t C;
     template <bool wide> __device__ void row(int64_t r, const sn_row_team<wide> &t) const {
-        const T mean = means[r], rstd = rstds[r];
+        const V mean = means[r], rstd = rstds[r];
         double sum = 0, product = 0;
 #pragma unroll 4
         for (int64_t k = t.at(); k < C; k += t.size()) {
-            const T g = gamma[k] * dy[r * C + k];
+            const V g = gamma[k] * dy[r * C + k];
             sum += (double)g;
             product += (double)(g * ((x[r * C + k] - mean) * rstd));
         }
-        const T a = (T)(t.sum(sum) / (double)C), b = (T)(t.sum(product) / (double)C);
+        const V a = (V)(t.sum(sum) / (double)C), b = (V)(t.sum(product) / (double)C);
 #pragma unroll 4
         for (int64_t k = t.at(); k < C; k += t.size()) {
-            const T g = gamma[k] * dy[r * C + k], xhat = (x[r * C + k] - mean) * rstd;
-            dx[r * C + k] = rstd * (g - a - xhat * b);
+            const V g = gamma[k] * dy[r * C + k], xhat = (x[r * C + k] - mean) * rstd;
+            dx[r * C + k] = (T)(rstd * (g - a - xhat * b));
         }
     }
 };
 
 template <class T> static void layernorm(const sn_cuda_call *c) {
     const snug_type *t = &c->call->in[0].type;
+    const snug_view *out = c->call->out;
     sn_rows_run(c, sn_rows_in(t), sn_width_in(t),
-                layernorm_f<T>{sn_in<T>(c, 0), sn_in<T>(c, 1), sn_in<T>(c, 2), sn_out<T>(c, 0),
-                               sn_out<T>(c, 1), sn_out<T>(c, 2), c->call->param, sn_width_in(t)});
+                layernorm_f<T>{sn_in<T>(c, 0), line_in<T>(c, 1), line_in<T>(c, 2), sn_out<T>(c, 0),
+                               sn_line_of<T>(&out[1]), sn_line_of<T>(&out[2]), c->call->param,
+                               sn_width_in(t)});
 }
 template <class T> static void layernorm_dx(const sn_cuda_call *c) {
     const snug_type *t = &c->call->in[0].type;
     sn_rows_run(c, sn_rows_in(t), sn_width_in(t),
-                layernorm_dx_f<T>{sn_in<T>(c, 0), sn_in<T>(c, 1), sn_in<T>(c, 2), sn_in<T>(c, 3),
-                                  sn_in<T>(c, 4), sn_out<T>(c, 0), sn_width_in(t)});
+                layernorm_dx_f<T>{sn_in<T>(c, 0), sn_in<T>(c, 1), line_in<T>(c, 2),
+                                  line_in<T>(c, 3), line_in<T>(c, 4), sn_out<T>(c, 0),
+                                  sn_width_in(t)});
 }
 static snug_status run_layernorm(const sn_cuda_call *c, snug_error *err) {
-    SN_BY_REAL(sn_dtype_in(c, 0), err, layernorm, c);
+    SN_BY_FLOAT(sn_dtype_in(c, 0), err, layernorm, c);
     return SNUG_OK;
 }
 static snug_status run_layernorm_dx(const sn_cuda_call *c, snug_error *err) {
-    SN_BY_REAL(sn_dtype_in(c, 0), err, layernorm_dx, c);
+    SN_BY_FLOAT(sn_dtype_in(c, 0), err, layernorm_dx, c);
     return SNUG_OK;
 }
-SN_CUDA_FAMILY(layernorm, run_layernorm)
-SN_CUDA_FAMILY(layernorm_dx, run_layernorm_dx)
+SN_CUDA_FLOATS(layernorm, run_layernorm, NULL, 1u << 1 | 1u << 2 | SN_CUDA_OUT(1) | SN_CUDA_OUT(2))
+SN_CUDA_FLOATS(layernorm_dx, run_layernorm_dx, NULL, 1u << 2 | 1u << 3 | 1u << 4)

@@ -15,6 +15,9 @@
 #define SN_CUDA_FAMILY(name, ...)                                                                  \
     extern const sn_cuda_family sn_cuda_##name;                                                    \
     const sn_cuda_family sn_cuda_##name = {__VA_ARGS__};
+/* Of floats of all sizes; mixes as in cuda.h. */
+#define SN_CUDA_FLOATS(name, run, describe, mixes)                                                 \
+    SN_CUDA_FAMILY(name, run, describe, NULL, NULL, NULL, SN_HALF_DTYPES, mixes)
 
 /* What a MAYFAIL kernel writes into sn_cuda_call::refused. */
 typedef enum {

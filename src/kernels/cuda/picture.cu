@@ -10,6 +10,7 @@
  * and goes through the result's pixels in order, as the processor adds them. */
 #include "kernels/cuda/own.h"
 #include "kernels/cuda/wave.h"
+#include "kernels/cuda/widen.h"
 
 #include <float.h>
 
@@ -293,7 +294,7 @@ static snug_status describe_resize(const sn_opdesc *d, bool back, sn_variant *ou
         (void)g, (void)err;                                                                        \
         return describe_resize(d, back, out);                                                      \
     }                                                                                              \
-    SN_CUDA_FAMILY(name, run_##name, describe_##name)
+    SN_CUDA_WIDENED(name, run_##name, describe_##name)
 RESIZE(resize, false)
 RESIZE(resize_grad, true)
 
@@ -473,5 +474,5 @@ static snug_status describe_warp_grad(const sn_gpu *g, const sn_opdesc *d, sn_va
                                     "%lld",
                                     (int)MOST, (long long)pixels);
 }
-SN_CUDA_FAMILY(warp, run_warp)
-SN_CUDA_FAMILY(warp_grad, run_warp_grad, describe_warp_grad)
+SN_CUDA_WIDENED(warp, run_warp, NULL)
+SN_CUDA_WIDENED(warp_grad, run_warp_grad, describe_warp_grad)

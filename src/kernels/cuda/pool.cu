@@ -5,7 +5,9 @@
  * 2. Padding never wins and is never counted; the first maximum wins; a NaN beats every number.
  * 3. Each element of dx adds up the windows that hold it, in the order of window places.
  *
- * A thread has one pixel's channel, or four of them where f32 channels divide by four. */
+ * A thread has one pixel's channel, or four of them where channels of f32 or halves divide
+ * by four. */
+#include "kernels/cuda/half_types.h"
 #include "kernels/cuda/places.h"
 
 template <class T, int N> struct __align__(sizeof(T) * N) pack_of {
@@ -257,7 +259,7 @@ template <class T, int N> struct mean_backward_f {
 /* Channels a thread takes. */
 static int width_for(const sn_cuda_call *c) {
     const sn_call *k = c->call;
-    bool ok = k->in[0].type.dims[3] % 4 == 0 && k->in[0].type.dtype == SNUG_F32;
+    bool ok = k->in[0].type.dims[3] % 4 == 0 && k->in[0].type.dtype != SNUG_F64;
     for (int i = 0; i < k->n_in; i++)
         ok = ok && sn_aligned(k->in[i].data);
     for (int i = 0; i < k->n_out; i++)
@@ -328,11 +330,19 @@ template <class T> static void pick(const sn_cuda_call *c) {
             by<float, 1>(c);                                                                       \
         else if (sn_dtype_in(c, 0) == SNUG_F64)                                                    \
             by<double, 1>(c);                                                                      \
+        else if (sn_dtype_in(c, 0) == SNUG_F16 && width_for(c) == 4)                               \
+            by<sn_half, 4>(c);                                                                     \
+        else if (sn_dtype_in(c, 0) == SNUG_F16)                                                    \
+            by<sn_half, 1>(c);                                                                     \
+        else if (sn_dtype_in(c, 0) == SNUG_BF16 && width_for(c) == 4)                              \
+            by<sn_brain, 4>(c);                                                                    \
+        else if (sn_dtype_in(c, 0) == SNUG_BF16)                                                   \
+            by<sn_brain, 1>(c);                                                                    \
         else                                                                                       \
             return sn_cuda_no_kernel(sn_dtype_in(c, 0), err);                                      \
         return SNUG_OK;                                                                            \
     }                                                                                              \
-    SN_CUDA_FAMILY(name, run_##name, describe)
+    SN_CUDA_FLOATS(name, run_##name, describe, 0)
 
 static snug_status check_window(const int64_t kernel[2], snug_error *err) {
     if (kernel[0] > 256 || kernel[1] > 256 || kernel[0] * kernel[1] > 256)
@@ -361,7 +371,7 @@ POOLING(maxpool_grad, backward_by, describe_code)
 POOLING(avgpool_grad, backward_by, NULL)
 
 static snug_status run_pick(const sn_cuda_call *c, snug_error *err) {
-    SN_BY_REAL(sn_dtype_in(c, 0), err, pick, c);
+    SN_BY_FLOAT(sn_dtype_in(c, 0), err, pick, c);
     return SNUG_OK;
 }
-SN_CUDA_FAMILY(maxpool_pick, run_pick, describe_code)
+SN_CUDA_FLOATS(maxpool_pick, run_pick, describe_code, 0)

@@ -4,6 +4,7 @@
  *
  * A block of the generator has four elements. Where the output is one run of the full value that
  * starts at such a block, a thread makes all four; otherwise each makes its own. */
+#include "kernels/cuda/half_types.h"
 #include "kernels/cuda/random.h"
 #include "kernels/cuda/own.h"
 
@@ -287,8 +288,9 @@ snug_status sn_cuda_make(cudaStream_t stream, int kind, const sn_scalar *numbers
 }
 
 /* --- dropout ---------------------------------------------------------------------------------- */
-/* param: rate, key. One mask for f32 and f64. */
+/* param: rate, key. One mask for floats of all sizes. */
 template <class T> struct dropout_f {
+    typedef sn_computed<T> C;
     const T *x;
     T *out;
     sn_cuda_place place;
@@ -297,29 +299,29 @@ template <class T> struct dropout_f {
     const sn_scalar *param;
     __device__ void operator()(int64_t i) const {
         const float rate = (float)param[0].real;
-        const T scale = (T)(1 / (1 - param[0].real));
+        const C scale = (C)(1 / (1 - param[0].real));
         const int64_t first = whole ? 4 * i : i;
         const uint64_t position = (uint64_t)sn_place_at(place, first);
         if (!whole) {
             const float u = sn_uniform_at((uint64_t)param[1].key, position);
-            const T kept = x[i] * scale;
+            const T kept = (T)((C)x[i] * scale);
             out[i] = u >= rate ? kept : (T)0;
             return;
         }
         const sn_bits4 bits = sn_philox_at((uint64_t)param[1].key, 0, position / 4);
         const bool pack = packed && first + 4 <= n;
-        four<T> v;
+        sn_four<T> v;
         if (pack)
-            v = *(const four<T> *)(x + first);
+            v = *(const sn_four<T> *)(x + first);
 #pragma unroll
         for (int lane = 0; lane < 4; lane++) {
             if (!pack)
                 v.v[lane] = first + lane < n ? x[first + lane] : (T)0;
-            const T kept = v.v[lane] * scale;
+            const T kept = (T)((C)v.v[lane] * scale);
             v.v[lane] = sn_uniform_of(bits.v[lane]) >= rate ? kept : (T)0;
         }
         if (pack)
-            *(four<T> *)(out + first) = v;
+            *(sn_four<T> *)(out + first) = v;
 #pragma unroll
         for (int lane = 0; lane < 4; lane++)
             if (!pack && first + lane < n)
@@ -337,7 +339,7 @@ template <class T> static void dropout(const sn_cuda_call *c) {
                          c->call->param});
 }
 static snug_status run_dropout(const sn_cuda_call *c, snug_error *err) {
-    SN_BY_REAL(sn_dtype_in(c, 0), err, dropout, c);
+    SN_BY_FLOAT(sn_dtype_in(c, 0), err, dropout, c);
     return SNUG_OK;
 }
-SN_CUDA_FAMILY(dropout, run_dropout)
+SN_CUDA_FLOATS(dropout, run_dropout, NULL, 0)

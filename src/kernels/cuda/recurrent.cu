@@ -13,6 +13,7 @@
  * steps, H units, G gates. */
 #include "kernels/cuda/cuda_act.h"
 #include "kernels/cuda/own.h"
+#include "kernels/cuda/widen.h"
 
 enum { UNITS = 32, ROWS = 8, DEPTH = 32, THREADS = UNITS * ROWS };
 enum { GATES, HIDDEN, LAST, CELLS };
@@ -487,7 +488,7 @@ template <class T> static void simple_rnn_grad(const sn_cuda_call *c) {
         SN_BY_REAL(sn_dtype_in(c, 0), err, name, c);                                               \
         return SNUG_OK;                                                                            \
     }                                                                                              \
-    SN_CUDA_FAMILY(name, run_##name)
+    SN_CUDA_WIDENED(name, run_##name, NULL)
 RECURRENT(lstm)
 RECURRENT(lstm_grad)
 RECURRENT(gru)

@@ -1,6 +1,7 @@
 /* reduce.cu: sum, product, max, min and the places of the extremes, over axes; running sums and
  * products. f32 is summed in double, integers in 64 bits, wrapping; NaN wins maximum and minimum.
  * reduce.h has the order. */
+#include "kernels/cuda/half_types.h"
 #include "kernels/cuda/reduce.h"
 
 /* --- geometry --------------------------------------------------------------------------------- */
@@ -123,39 +124,46 @@ template <> __device__ __forceinline__ bool highest<bool>(void) {
 }
 
 template <class M> struct max_f {
-    typedef M value;
+    typedef sn_computed<M> value;
     enum { N = 1 };
     const M *x;
     M *out;
     bool accumulate;
-    static __device__ M start() { return lowest<M>(); }
-    static __device__ M combine(M a, M b) { return b > a || b != b ? b : a; }
-    __device__ void add(int64_t at, int64_t, int64_t, M *v) const { v[0] = combine(v[0], x[at]); }
-    __device__ void put(int64_t o, const M *v) const { out[o] = v[0]; }
+    static __device__ value start() { return lowest<value>(); }
+    static __device__ value combine(value a, value b) { return b > a || b != b ? b : a; }
+    __device__ void add(int64_t at, int64_t, int64_t, value *v) const {
+        v[0] = combine(v[0], x[at]);
+    }
+    __device__ void put(int64_t o, const value *v) const { out[o] = (M)v[0]; }
 };
 template <class M> struct min_f {
-    typedef M value;
+    typedef sn_computed<M> value;
     enum { N = 1 };
     const M *x;
     M *out;
     bool accumulate;
-    static __device__ M start() { return highest<M>(); }
-    static __device__ M combine(M a, M b) { return b < a || b != b ? b : a; }
-    __device__ void add(int64_t at, int64_t, int64_t, M *v) const { v[0] = combine(v[0], x[at]); }
-    __device__ void put(int64_t o, const M *v) const { out[o] = v[0]; }
+    static __device__ value start() { return highest<value>(); }
+    static __device__ value combine(value a, value b) { return b < a || b != b ? b : a; }
+    __device__ void add(int64_t at, int64_t, int64_t, value *v) const {
+        v[0] = combine(v[0], x[at]);
+    }
+    __device__ void put(int64_t o, const value *v) const { out[o] = (M)v[0]; }
 };
 
-/* Sums of f32, which are the ones of large networks, go in packs. */
+/* Sums of f32 and halves, which are the ones of large networks, go in packs. */
 template <class F>
 static void reduce_columns(const sn_cuda_call *c, F f, const sn_columns *p, void *partial) {
     sn_reduce_columns(c, f, p, partial);
 }
-static void reduce_columns(const sn_cuda_call *c, sum_f<float, double> f, const sn_columns *p,
+template <class M>
+static void reduce_columns(const sn_cuda_call *c, sum_f<M, double> f, const sn_columns *p,
                            void *partial) {
-    if (p->inner % SN_PACK == 0 && sn_aligned(f.x))
-        sn_reduce_packs(c, f, p, partial);
-    else
-        sn_reduce_columns(c, f, p, partial);
+    if constexpr (sizeof(M) <= sizeof(float))
+        if (p->inner % SN_PACK == 0 && sn_aligned(f.x)) {
+            sn_reduce_packs(c, f, p, partial);
+            return;
+        }
+    sn_reduce_columns(c, f, p, partial);
 }
 
 template <class F, class M> static void reduce(const sn_cuda_call *c) {
@@ -170,9 +178,11 @@ template <class F, class M> static void reduce(const sn_cuda_call *c) {
 }
 
 typedef void (*runner)(const sn_cuda_call *c);
-#define BY_DTYPE(dtype, F32, F64, I8, U8, I32, I64, BOOL)                                          \
+#define BY_DTYPE(dtype, F32, F64, F16, BF16, I8, U8, I32, I64, BOOL)                               \
     ((dtype) == SNUG_F32    ? F32                                                                  \
      : (dtype) == SNUG_F64  ? F64                                                                  \
+     : (dtype) == SNUG_F16  ? F16                                                                  \
+     : (dtype) == SNUG_BF16 ? BF16                                                                 \
      : (dtype) == SNUG_I8   ? I8                                                                   \
      : (dtype) == SNUG_U8   ? U8                                                                   \
      : (dtype) == SNUG_I32  ? I32                                                                  \
@@ -181,11 +191,13 @@ typedef void (*runner)(const sn_cuda_call *c);
                             : (runner)NULL)
 #define SUMS(f)                                                                                    \
     (reduce<f<float, double>, float>), (reduce<f<double, double>, double>),                        \
+        (reduce<f<sn_half, double>, sn_half>), (reduce<f<sn_brain, double>, sn_brain>),            \
         (reduce<f<int8_t, uint64_t>, int8_t>), (reduce<f<uint8_t, uint64_t>, uint8_t>),            \
         (reduce<f<int32_t, uint64_t>, int32_t>), (reduce<f<int64_t, uint64_t>, int64_t>),          \
         (reduce<f<uint8_t, uint64_t>, uint8_t>)
 #define EXTREMES(f)                                                                                \
-    (reduce<f<float>, float>), (reduce<f<double>, double>), (reduce<f<int8_t>, int8_t>),           \
+    (reduce<f<float>, float>), (reduce<f<double>, double>), (reduce<f<sn_half>, sn_half>),         \
+        (reduce<f<sn_brain>, sn_brain>), (reduce<f<int8_t>, int8_t>),                              \
         (reduce<f<uint8_t>, uint8_t>), (reduce<f<int32_t>, int32_t>),                              \
         (reduce<f<int64_t>, int64_t>), (reduce<f<bool>, bool>)
 
@@ -201,7 +213,7 @@ static snug_status run_by(const sn_cuda_call *c, runner run, snug_error *err) {
     static snug_status run_##name(const sn_cuda_call *c, snug_error *err) {                        \
         return run_by(c, EXPAND(BY_DTYPE, sn_dtype_in(c, 0), kinds(name##_f)), err);               \
     }                                                                                              \
-    SN_CUDA_FAMILY(name, run_##name, describe)
+    SN_CUDA_FLOATS(name, run_##name, describe, 0)
 REDUCTION(sum, SUMS)
 REDUCTION(prod, SUMS)
 REDUCTION(max, EXTREMES)
@@ -220,15 +232,16 @@ static __device__ __forceinline__ bool beats(M b, int64_t at_b, M a, int64_t at_
 template <class M, bool most>
 static __global__ void __launch_bounds__(256, 2)
     find_kernel(const M *x, void *out, bool wide, int64_t outputs, int64_t n, sn_divisor inner) {
+    typedef sn_computed<M> V;
     const int lane = (int)threadIdx.x % 32;
     for (int64_t o = sn_thread() / 32; o < outputs; o += sn_all_threads() / 32) {
         const int64_t outer = sn_div(o, inner);
         const M *row = x + outer * n * inner.d + (o - outer * inner.d);
         int64_t best = lane < n ? lane : 0;
-        M value = row[best * inner.d];
+        V value = row[best * inner.d];
         for (int64_t i = best + 32; i < n; i += 32) {
-            const M v = row[i * inner.d];
-            if (beats<M, most>(v, i, value, best)) {
+            const V v = row[i * inner.d];
+            if (beats<V, most>(v, i, value, best)) {
                 value = v;
                 best = i;
             }
@@ -236,8 +249,8 @@ static __global__ void __launch_bounds__(256, 2)
 #pragma unroll
         for (int by = 16; by > 0; by /= 2) {
             const int64_t at = __shfl_down_sync(0xffffffffu, best, by);
-            const M v = __shfl_down_sync(0xffffffffu, value, by);
-            if (beats<M, most>(v, at, value, best)) {
+            const V v = __shfl_down_sync(0xffffffffu, value, by);
+            if (beats<V, most>(v, at, value, best)) {
                 value = v;
                 best = at;
             }
@@ -263,12 +276,13 @@ template <class M, bool most> static void find(const sn_cuda_call *c) {
 template <bool most> static snug_status run_find(const sn_cuda_call *c, snug_error *err) {
     return run_by(c,
                   BY_DTYPE(sn_dtype_in(c, 0), (find<float, most>), (find<double, most>),
-                           (find<int8_t, most>), (find<uint8_t, most>), (find<int32_t, most>),
-                           (find<int64_t, most>), (find<uint8_t, most>)),
+                           (find<sn_half, most>), (find<sn_brain, most>), (find<int8_t, most>),
+                           (find<uint8_t, most>), (find<int32_t, most>), (find<int64_t, most>),
+                           (find<uint8_t, most>)),
                   err);
 }
-SN_CUDA_FAMILY(argmax, run_find<true>)
-SN_CUDA_FAMILY(argmin, run_find<false>)
+SN_CUDA_FLOATS(argmax, run_find<true>, NULL, 0)
+SN_CUDA_FLOATS(argmin, run_find<false>, NULL, 0)
 
 /* --- running sums and products ---------------------------------------------------------------- */
 /* One thread per column, in order: an element is read before its place is written. */
@@ -339,10 +353,11 @@ template <class M, class A, bool product> static void scan(const sn_cuda_call *c
 template <bool product> static snug_status run_scan(const sn_cuda_call *c, snug_error *err) {
     return run_by(c,
                   BY_DTYPE(sn_dtype_in(c, 0), (scan<float, double, product>),
-                           (scan<double, double, product>), (scan<int8_t, uint64_t, product>),
+                           (scan<double, double, product>), (scan<sn_half, double, product>),
+                           (scan<sn_brain, double, product>), (scan<int8_t, uint64_t, product>),
                            (scan<uint8_t, uint64_t, product>), (scan<int32_t, uint64_t, product>),
                            (scan<int64_t, uint64_t, product>), (runner)NULL),
                   err);
 }
-SN_CUDA_FAMILY(cumsum, run_scan<false>)
-SN_CUDA_FAMILY(cumprod, run_scan<true>)
+SN_CUDA_FLOATS(cumsum, run_scan<false>, NULL, 0)
+SN_CUDA_FLOATS(cumprod, run_scan<true>, NULL, 0)

@@ -9,6 +9,7 @@
  *
  * A class number outside the row is refused by sparse_xent; with skip=1, and in its gradient, such
  * a row counts nothing. */
+#include "kernels/cuda/half_types.h"
 #include "kernels/cuda/cuda_rows.h"
 
 static __device__ __forceinline__ float exp_of(float x) {
@@ -23,9 +24,10 @@ typedef struct {
     double max, sum;
 } row_sum;
 
-template <class T, bool wide>
-static __device__ __forceinline__ row_sum sum_of(const T *x, int64_t width,
+template <class M, bool wide>
+static __device__ __forceinline__ row_sum sum_of(const M *x, int64_t width,
                                                  const sn_row_team<wide> &t) {
+    typedef sn_computed<M> T;
     /* In one pass: what was summed shrinks when a larger element comes. -infinity adds nothing. */
     T most = (T)-INFINITY, sum = 0;
 #pragma unroll 4
@@ -52,20 +54,21 @@ static __device__ __forceinline__ double lse_of(const row_sum &s) {
     return isinf(s.max) && s.max < 0 ? s.max : s.max + log(s.sum);
 }
 
-template <class T> struct softmax_f {
-    const T *x;
-    T *y;
+template <class M> struct softmax_f {
+    typedef sn_computed<M> T;
+    const M *x;
+    M *y;
     int64_t width;
     bool logarithm;
     template <bool wide> __device__ void row(int64_t r, const sn_row_team<wide> &t) const {
-        const T *from = x + r * width;
+        const M *from = x + r * width;
         const row_sum s = sum_of(from, width, t);
         const T max = (T)s.max, share = logarithm ? (T)0 : (T)(1 / s.sum);
         const double rest = logarithm ? log(s.sum) : 0;
 #pragma unroll 4
         for (int64_t j = t.at(); j < width; j += t.size())
-            y[r * width + j] =
-                logarithm ? (T)((double)from[j] - s.max - rest) : exp_of(from[j] - max) * share;
+            y[r * width + j] = (M)(logarithm ? (T)((double)from[j] - s.max - rest)
+                                             : exp_of(from[j] - max) * share);
     }
 };
 
@@ -76,19 +79,20 @@ template <class T> static void softmax(const sn_cuda_call *c, bool logarithm) {
 }
 
 static snug_status run_softmax(const sn_cuda_call *c, snug_error *err) {
-    SN_BY_REAL(sn_dtype_in(c, 0), err, softmax, c, false);
+    SN_BY_FLOAT(sn_dtype_in(c, 0), err, softmax, c, false);
     return SNUG_OK;
 }
 static snug_status run_log_softmax(const sn_cuda_call *c, snug_error *err) {
-    SN_BY_REAL(sn_dtype_in(c, 0), err, softmax, c, true);
+    SN_BY_FLOAT(sn_dtype_in(c, 0), err, softmax, c, true);
     return SNUG_OK;
 }
-SN_CUDA_FAMILY(softmax, run_softmax)
-SN_CUDA_FAMILY(log_softmax, run_log_softmax)
+SN_CUDA_FLOATS(softmax, run_softmax, NULL, 0)
+SN_CUDA_FLOATS(log_softmax, run_log_softmax, NULL, 0)
 
-template <class T> struct softmax_grad_f {
-    const T *dy, *y;
-    T *dx;
+template <class M> struct softmax_grad_f {
+    typedef sn_computed<M> T;
+    const M *dy, *y;
+    M *dx;
     int64_t width;
     template <bool wide> __device__ void row(int64_t r, const sn_row_team<wide> &t) const {
         double dot = 0;
@@ -98,7 +102,7 @@ template <class T> struct softmax_grad_f {
         const T all = (T)t.sum(dot);
 #pragma unroll 4
         for (int64_t j = r * width + t.at(); j < (r + 1) * width; j += t.size())
-            dx[j] = y[j] * (dy[j] - all);
+            dx[j] = (M)(y[j] * (dy[j] - all));
     }
 };
 
@@ -108,15 +112,16 @@ template <class T> static void softmax_grad(const sn_cuda_call *c) {
                 softmax_grad_f<T>{sn_in<T>(c, 0), sn_in<T>(c, 1), sn_out<T>(c, 0), sn_width_in(t)});
 }
 static snug_status run_softmax_grad(const sn_cuda_call *c, snug_error *err) {
-    SN_BY_REAL(sn_dtype_in(c, 0), err, softmax_grad, c);
+    SN_BY_FLOAT(sn_dtype_in(c, 0), err, softmax_grad, c);
     return SNUG_OK;
 }
-SN_CUDA_FAMILY(softmax_grad, run_softmax_grad)
+SN_CUDA_FLOATS(softmax_grad, run_softmax_grad, NULL, 0)
 
 /* --- weights per class ------------------------------------------------------------------------ */
-template <class T> struct xent_f {
-    const T *x, *labels;
-    T *loss;
+template <class M> struct xent_f {
+    typedef sn_computed<M> T;
+    const M *x, *labels;
+    M *loss;
     int64_t width;
     template <bool wide> __device__ void row(int64_t r, const sn_row_team<wide> &t) const {
         const double lse = lse_of(sum_of(x + r * width, width, t));
@@ -126,13 +131,14 @@ template <class T> struct xent_f {
                 sum += (double)labels[j] * (lse - (double)x[j]);
         sum = t.sum(sum);
         if (t.at() == 0)
-            loss[r] = (T)sum;
+            loss[r] = (M)sum;
     }
 };
 
-template <class T> struct xent_grad_f {
-    const T *x, *labels, *dloss;
-    T *dx;
+template <class M> struct xent_grad_f {
+    typedef sn_computed<M> T;
+    const M *x, *labels, *dloss;
+    M *dx;
     int64_t width;
     bool unit;
     template <bool wide> __device__ void row(int64_t r, const sn_row_team<wide> &t) const {
@@ -143,7 +149,7 @@ template <class T> struct xent_grad_f {
         weight = unit ? 1 : t.sum(weight);
         for (int64_t j = r * width + t.at(); j < (r + 1) * width; j += t.size()) {
             const T p = exp_of((T)((double)x[j] - lse));
-            dx[j] = (p * (T)weight - labels[j]) * (T)scale;
+            dx[j] = (M)((p * (T)weight - labels[j]) * (T)scale);
         }
     }
 };
@@ -160,21 +166,22 @@ template <class T> static void xent_grad(const sn_cuda_call *c) {
                                sn_width_in(t), c->call->attrs->xent.unit != 0});
 }
 static snug_status run_xent(const sn_cuda_call *c, snug_error *err) {
-    SN_BY_REAL(sn_dtype_in(c, 0), err, xent, c);
+    SN_BY_FLOAT(sn_dtype_in(c, 0), err, xent, c);
     return SNUG_OK;
 }
 static snug_status run_xent_grad(const sn_cuda_call *c, snug_error *err) {
-    SN_BY_REAL(sn_dtype_in(c, 0), err, xent_grad, c);
+    SN_BY_FLOAT(sn_dtype_in(c, 0), err, xent_grad, c);
     return SNUG_OK;
 }
-SN_CUDA_FAMILY(softmax_xent, run_xent)
-SN_CUDA_FAMILY(softmax_xent_grad, run_xent_grad)
+SN_CUDA_FLOATS(softmax_xent, run_xent, NULL, 0)
+SN_CUDA_FLOATS(softmax_xent_grad, run_xent_grad, NULL, 0)
 
 /* --- one class number per row ----------------------------------------------------------------- */
-template <class T> struct sparse_f {
-    const T *x;
+template <class M> struct sparse_f {
+    typedef sn_computed<M> T;
+    const M *x;
     sn_indices labels;
-    T *loss;
+    M *loss;
     int64_t width;
     uint32_t *refused; /* NULL: rows without a class are skipped */
     template <bool wide> __device__ void row(int64_t r, const sn_row_team<wide> &t) const {
@@ -185,15 +192,16 @@ template <class T> struct sparse_f {
             return;
         if (!inside && refused)
             *refused = SN_CUDA_REFUSED_LABEL;
-        loss[r] = inside ? (T)(lse - (double)x[r * width + label]) : (T)0;
+        loss[r] = inside ? (M)(lse - (double)x[r * width + label]) : (M)0;
     }
 };
 
-template <class T> struct sparse_grad_f {
-    const T *x;
+template <class M> struct sparse_grad_f {
+    typedef sn_computed<M> T;
+    const M *x;
     sn_indices labels;
-    const T *dloss;
-    T *dx;
+    const M *dloss;
+    M *dx;
     int64_t width;
     template <bool wide> __device__ void row(int64_t r, const sn_row_team<wide> &t) const {
         const int64_t label = sn_index_at(labels, r);
@@ -203,7 +211,7 @@ template <class T> struct sparse_grad_f {
 #pragma unroll 4
         for (int64_t j = t.at(); j < width; j += t.size()) {
             const T p = exp_of((T)((double)x[r * width + j] - lse));
-            dx[r * width + j] = (p - (j == label ? (T)1 : (T)0)) * by;
+            dx[r * width + j] = (M)((p - (j == label ? (T)1 : (T)0)) * by);
         }
     }
 };
@@ -221,12 +229,12 @@ template <class T> static void sparse_grad(const sn_cuda_call *c) {
                                  sn_out<T>(c, 0), sn_width_in(t)});
 }
 static snug_status run_sparse(const sn_cuda_call *c, snug_error *err) {
-    SN_BY_REAL(sn_dtype_in(c, 0), err, sparse, c);
+    SN_BY_FLOAT(sn_dtype_in(c, 0), err, sparse, c);
     return SNUG_OK;
 }
 static snug_status run_sparse_grad(const sn_cuda_call *c, snug_error *err) {
-    SN_BY_REAL(sn_dtype_in(c, 0), err, sparse_grad, c);
+    SN_BY_FLOAT(sn_dtype_in(c, 0), err, sparse_grad, c);
     return SNUG_OK;
 }
-SN_CUDA_FAMILY(sparse_xent, run_sparse)
-SN_CUDA_FAMILY(sparse_xent_grad, run_sparse_grad)
+SN_CUDA_FLOATS(sparse_xent, run_sparse, NULL, 0)
+SN_CUDA_FLOATS(sparse_xent_grad, run_sparse_grad, NULL, 0)

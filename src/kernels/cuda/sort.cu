@@ -5,6 +5,7 @@
  * sorted all at once, by value and then by row; both sorts keep the order of equals, so each row
  * comes out sorted. */
 #include "kernels/cuda/radix.h"
+#include "kernels/cuda/widen.h"
 
 /* Numbers in the order of the values; both zeros are one, all NaNs are one. */
 static __device__ __forceinline__ uint64_t key_of(float x) {
@@ -182,4 +183,4 @@ static snug_status describe_sort(const sn_gpu *g, const sn_opdesc *d, sn_variant
     out->workspace_bytes = is_short(&d->in[0]) ? 0 : sn_radix_bytes(count);
     return SNUG_OK;
 }
-SN_CUDA_FAMILY(sort, run_sort, describe_sort)
+SN_CUDA_WIDENED(sort, run_sort, describe_sort)

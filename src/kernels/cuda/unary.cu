@@ -1,7 +1,8 @@
 /* unary.cu: elementwise operators of one input, and the backward rows of activations (dy, y or x).
  *
- * Each operator is one expression of x (and parameters p, q), computed in f32 for f32 and in f64
- * for f64. Where f32 would lose digits beside a large number the slope has a form of its own. */
+ * Each operator is one expression of x (and parameters p, q), computed in f32 for f32 and halves,
+ * in f64 for f64. Where f32 would lose digits beside a large number the slope has a form of its
+ * own. */
 #include "kernels/cuda/functions.h"
 #include "kernels/cuda/maps.h"
 
@@ -81,7 +82,7 @@ template <class T> static __device__ __forceinline__ T sign_of(T x) {
     struct name##_op {                                                                             \
         SN_OF_X(expression)                                                                        \
     };                                                                                             \
-    SN_CUDA_FAMILY(name, sn_run_unary<name##_op, float>)
+    SN_CUDA_FLOATS(name, (sn_run_unary<name##_op, float>), NULL, 0)
 #define NUMBER_OP(name, real, integer)                                                             \
     struct name##_op {                                                                             \
         SN_OF_X(real)                                                                              \
@@ -90,7 +91,7 @@ template <class T> static __device__ __forceinline__ T sign_of(T x) {
             return integer;                                                                        \
         }                                                                                          \
     };                                                                                             \
-    SN_CUDA_FAMILY(name, sn_run_number<name##_op>)
+    SN_CUDA_FLOATS(name, sn_run_number<name##_op>, NULL, 0)
 /* clang-format on */
 SN_LIGHT_UNARY(UNARY_OP)
 UNARY_MAP(UNARY_OP)
@@ -129,7 +130,7 @@ template <class T> static __device__ __forceinline__ T sigmoid_xent_of(T x, T z)
     struct name##_op {                                                                             \
         SN_OF_PAIR(expression)                                                                     \
     };                                                                                             \
-    SN_CUDA_FAMILY(name, sn_run_pair<name##_op, float>)
+    SN_CUDA_FLOATS(name, (sn_run_pair<name##_op, float>), NULL, 0)
 /* clang-format on */
 SN_LIGHT_PAIR(PAIR_OP)
 PAIR_MAP(PAIR_OP)
@@ -145,18 +146,15 @@ PAIR_MAP(PAIR_OP)
         static __device__ name##_f make(double, double) { return name##_f{}; }                     \
         __device__ uint8_t operator()(M x, M) const { return expression; }                         \
     };                                                                                             \
-    static snug_status run_##name(const sn_cuda_call *c, snug_error *err) {                        \
+    template <class M> static void name##_of(const sn_cuda_call *c) {                              \
         const void *x = c->call->in[0].data;                                                       \
-        const int64_t n = sn_cuda_elements(&c->call->out[0]);                                      \
-        if (sn_dtype_in(c, 0) == SNUG_F32)                                                         \
-            sn_map<name##_f<float>, float, uint8_t>(c, x, x, n);                                   \
-        else if (sn_dtype_in(c, 0) == SNUG_F64)                                                    \
-            sn_map<name##_f<double>, double, uint8_t>(c, x, x, n);                                 \
-        else                                                                                       \
-            return sn_cuda_no_kernel(sn_dtype_in(c, 0), err);                                      \
+        sn_map<name##_f<M>, M, uint8_t>(c, x, x, sn_cuda_elements(&c->call->out[0]));              \
+    }                                                                                              \
+    static snug_status run_##name(const sn_cuda_call *c, snug_error *err) {                        \
+        SN_BY_FLOAT(sn_dtype_in(c, 0), err, name##_of, c);                                         \
         return SNUG_OK;                                                                            \
     }                                                                                              \
-    SN_CUDA_FAMILY(name, run_##name)
+    SN_CUDA_FLOATS(name, run_##name, NULL, 0)
 /* clang-format on */
 TEST_MAP(TEST_OP)
 

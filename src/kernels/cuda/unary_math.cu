@@ -95,6 +95,6 @@ static __device__ double trigamma_of(double x) {
             return expression;                                                                     \
         }                                                                                          \
     };                                                                                             \
-    SN_CUDA_FAMILY(name, sn_run_unary<name##_op, double>)
+    SN_CUDA_FLOATS(name, (sn_run_unary<name##_op, double>), NULL, 0)
 /* clang-format on */
 MATH_MAP(MATH_OP)

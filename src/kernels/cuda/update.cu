@@ -4,9 +4,11 @@
  * row does is said in kernels/cpu/update.c and update_more.c; here each is one function of the
  * elements x[] of its inputs, which become those of its outputs in place.
  *
- * Parameters are rounded to the dtype. f32 goes in packs of four where addresses allow it. Updates
- * of several variables that wait for each other (later.h) are one launch over a table. */
+ * Parameters are rounded to what the dtype is computed in, which is f32 for halves; beside states
+ * of f32 the gradient may be of halves. Four go at once where addresses allow it. Updates of
+ * several variables that wait for each other (later.h) are one launch over a table. */
 #include "kernels/cuda/chain.h"
+#include "kernels/cuda/half_types.h"
 
 enum { MAX_OPERANDS = 6 };
 
@@ -22,9 +24,10 @@ typedef struct {
     void *out[4];
     const sn_scalar *param;
     int n_in, n_out, n_params;
-    bool flag;   /* nesterov, centered */
-    bool given;  /* one more input stands for the squares of the gradient */
-    bool moving; /* rmsprop: with a momentum */
+    int gradient; /* which input it is */
+    bool flag;    /* nesterov, centered */
+    bool given;   /* one more input stands for the squares of the gradient */
+    bool moving;  /* rmsprop: with a momentum */
 } update_call;
 
 static __device__ __forceinline__ float root_of(float x) {
@@ -44,15 +47,27 @@ template <class T, int N> struct __align__(sizeof(T) * N) pack_of {
     T v[N];
 };
 
-/* Elements [i * N, (i + 1) * N). */
-template <class Op, class T, int N>
+/* Numbers of memory as they are computed. */
+template <class M, class T, int N>
+static __device__ __forceinline__ pack_of<T, N> load_pack(const void *from, int64_t i) {
+    const pack_of<M, N> raw = ((const pack_of<M, N> *)from)[i];
+    pack_of<T, N> x;
+#pragma unroll
+    for (int e = 0; e < N; e++)
+        x.v[e] = (T)raw.v[e];
+    return x;
+}
+
+/* Elements [i * N, (i + 1) * N). M: what states are stored as, G: the gradient, T: computed in. */
+template <class Op, class M, class G, class T, int N>
 static __device__ __forceinline__ void update_pack(const update_call &u, const update_params<T> &q,
                                                    int64_t i) {
     pack_of<T, N> x[Op::IN] = {};
 #pragma unroll
     for (int k = 0; k < Op::IN; k++)
         if (k < u.n_in)
-            x[k] = ((const pack_of<T, N> *)u.in[k])[i];
+            x[k] =
+                k == u.gradient ? load_pack<G, T, N>(u.in[k], i) : load_pack<M, T, N>(u.in[k], i);
 #pragma unroll
     for (int e = 0; e < N; e++) {
         T v[Op::IN];
@@ -65,9 +80,14 @@ static __device__ __forceinline__ void update_pack(const update_call &u, const u
             x[k].v[e] = v[k];
     }
 #pragma unroll
-    for (int k = 0; k < Op::OUT; k++)
+    for (int k = 0; k < Op::OUT; k++) {
+        pack_of<M, N> to;
+#pragma unroll
+        for (int e = 0; e < N; e++)
+            to.v[e] = (M)x[k].v[e];
         if (k < u.n_out)
-            ((pack_of<T, N> *)u.out[k])[i] = x[k];
+            ((pack_of<M, N> *)u.out[k])[i] = to;
+    }
 }
 
 /* Variables of one launch; blocks [first[k], first[k + 1]) are those of entry k. */
@@ -76,6 +96,7 @@ template <int MOST> struct update_table {
     update_call entry[MOST];
     int64_t elements[MOST];
     unsigned first[MOST + 1];
+    bool packed; /* all operands lie so that four elements go at once */
 };
 
 /* The entry whose blocks hold this one. */
@@ -91,12 +112,13 @@ template <int MOST> static __device__ __forceinline__ int entry_of(const update_
     return low;
 }
 
-template <class Op, class T, int N, int MOST>
+template <class Op, class M, class G, int N, int MOST>
 static __global__ void __launch_bounds__(256, 2)
     update_kernel(const __grid_constant__ update_table<MOST> t) {
+    typedef sn_computed<M> T;
     const int at = MOST == 1 ? 0 : entry_of(t);
     const update_call &u = t.entry[at];
-    const int64_t n = t.elements[at], packs = n / N;
+    const int64_t n = t.elements[at], packs = t.packed ? n / N : 0;
     const int64_t block = blockIdx.x - t.first[at], blocks = t.first[at + 1] - t.first[at];
     const int64_t thread = block * 256 + threadIdx.x;
     update_params<T> q = {};
@@ -112,10 +134,10 @@ static __global__ void __launch_bounds__(256, 2)
     q.moving = u.moving;
 #pragma unroll 1
     for (int64_t i = thread; i < packs; i += blocks * 256)
-        update_pack<Op, T, N>(u, q, i);
-    const int64_t tail = packs * N + thread;
-    if (N > 1 && tail < n)
-        update_pack<Op, T, 1>(u, q, tail);
+        update_pack<Op, M, G, T, N>(u, q, i);
+#pragma unroll 1
+    for (int64_t i = packs * N + thread; i < n; i += blocks * 256)
+        update_pack<Op, M, G, T, 1>(u, q, i);
 }
 
 static bool is_aligned(const update_call *u) {
@@ -128,7 +150,9 @@ static bool is_aligned(const update_call *u) {
 }
 
 template <class Op> static update_call entry_for(const sn_call *call) {
-    update_call u = {{}, {}, call->param, call->n_in, call->n_out, 0, Op::flag(call), false, false};
+    update_call u = {{},          {},   call->param,        call->n_in,
+                     call->n_out, 0,    Op::gradient(call), Op::flag(call),
+                     false,       false};
     u.n_params = sn_ops[call->op].attrs->n_params;
     u.given = call->n_in > Op::gradient(call) + 1;
     u.moving = Op::moving(call);
@@ -139,39 +163,53 @@ template <class Op> static update_call entry_for(const sn_call *call) {
     return u;
 }
 
-template <class Op, class T, int N, int MOST>
+template <class Op, class M, class G, int N, int MOST>
 static void launch(const sn_cuda_call *c, update_table<MOST> *t) {
     t->first[0] = 0;
+    t->packed = true;
+    for (int k = 0; k < t->n; k++)
+        t->packed = t->packed && (N == 1 || is_aligned(&t->entry[k]));
     for (int k = 0; k < t->n; k++)
         t->first[k + 1] = t->first[k] + sn_blocks(sn_cuda_ceil(t->elements[k], N), 256);
     if (t->first[t->n] > 0)
-        SN_LAUNCH_APART((update_kernel<Op, T, N, MOST>), t->first[t->n], 256, 0, c->stream, *t);
+        SN_LAUNCH_APART((update_kernel<Op, M, G, N, MOST>), t->first[t->n], 256, 0, c->stream, *t);
 }
 
 template <class Op, int MOST>
-static snug_status run_table(const sn_cuda_call *c, snug_dtype dtype, update_table<MOST> *t,
-                             snug_error *err) {
-    bool aligned = true;
-    for (int k = 0; k < t->n; k++)
-        aligned = aligned && is_aligned(&t->entry[k]);
-    if (dtype == SNUG_F32 && aligned)
-        launch<Op, float, 4>(c, t);
-    else if (dtype == SNUG_F32)
-        launch<Op, float, 1>(c, t);
+static snug_status run_table(const sn_cuda_call *c, snug_dtype dtype, snug_dtype gradient,
+                             update_table<MOST> *t, snug_error *err) {
+    if (dtype == SNUG_F32 && gradient == SNUG_F32)
+        launch<Op, float, float, 4>(c, t);
+    else if (dtype == SNUG_F32 && gradient == SNUG_F16)
+        launch<Op, float, sn_half, 4>(c, t);
+    else if (dtype == SNUG_F32 && gradient == SNUG_BF16)
+        launch<Op, float, sn_brain, 4>(c, t);
     else if (dtype == SNUG_F64)
-        launch<Op, double, 1>(c, t);
+        launch<Op, double, double, 1>(c, t);
+    else if (dtype == SNUG_F16)
+        launch<Op, sn_half, sn_half, 4>(c, t);
+    else if (dtype == SNUG_BF16)
+        launch<Op, sn_brain, sn_brain, 4>(c, t);
     else
         return sn_cuda_no_kernel(dtype, err);
     return SNUG_OK;
 }
 
+/* A row without a gradient has none of another type. */
+static snug_dtype gradient_dtype(const sn_call *call, int at) {
+    return call->in[at < call->n_in ? at : 0].type.dtype;
+}
+
 template <class Op> static snug_status run_update(const sn_cuda_call *c, snug_error *err) {
-    update_table<1> t = {1, {entry_for<Op>(c->call)}, {sn_cuda_elements(&c->call->out[0])}, {}};
-    return run_table<Op>(c, sn_dtype_in(c, 0), &t, err);
+    update_table<1> t = {
+        1, {entry_for<Op>(c->call)}, {sn_cuda_elements(&c->call->out[0])}, {}, false};
+    return run_table<Op>(c, sn_dtype_in(c, 0), gradient_dtype(c->call, Op::gradient(c->call)), &t,
+                         err);
 }
 
 template <class Op>
 static snug_status run_updates(const sn_cuda_call *c, const sn_held *held, int n, snug_error *err) {
+    const sn_call first = sn_held_call(&held[0]);
     update_table<SN_MOST_UPDATES> t = {};
     t.n = n;
     for (int k = 0; k < n; k++) {
@@ -179,7 +217,26 @@ static snug_status run_updates(const sn_cuda_call *c, const sn_held *held, int n
         t.entry[k] = entry_for<Op>(&call);
         t.elements[k] = sn_cuda_elements(&call.out[0]);
     }
-    return run_table<Op>(c, held[0].views[0].type.dtype, &t, err);
+    return run_table<Op>(c, held[0].views[0].type.dtype,
+                         gradient_dtype(&first, Op::gradient(&first)), &t, err);
+}
+
+/* States are all of one type; beside states of f32 the gradient may be of halves. */
+template <class Op>
+static snug_status describe_update(const sn_gpu *g, const sn_opdesc *d, sn_variant *out,
+                                   snug_error *err) {
+    (void)g, (void)out;
+    const sn_call shape = {d->op, &d->attrs, NULL, d->n_in, d->n_out, NULL, NULL};
+    const int gradient = Op::gradient(&shape);
+    const snug_dtype state = d->in[0].dtype;
+    for (int i = 0; i < d->n_in + d->n_out; i++) {
+        const snug_dtype t = sn_cuda_dtype(d, i);
+        const bool narrow = i == gradient && i < d->n_in && state == SNUG_F32;
+        if (t != state && !(narrow && sn_dtype_is_half(t)))
+            return sn_fail(err, SNUG_E_UNSUPPORTED, "no GPU update of %s by %s",
+                           snug_dtype_name(state), snug_dtype_name(t));
+    }
+    return SNUG_OK;
 }
 
 /* --- operators -------------------------------------------------------------------------------- */
@@ -333,7 +390,8 @@ struct weight_decay_op : update_op<1, 1, 1> {
     X(ftrl)                                                                                        \
     X(weight_decay)
 #define FAMILY(name)                                                                               \
-    SN_CUDA_FAMILY(name, run_update<name##_op>, NULL, NULL, NULL, run_updates<name##_op>)
+    SN_CUDA_FAMILY(name, run_update<name##_op>, describe_update<name##_op>, NULL, NULL,            \
+                   run_updates<name##_op>, SN_HALF_DTYPES, SN_CUDA_MIXES_ALL)
 UPDATE_MAP(FAMILY)
 
 /* --- assign_add, of counters too: they wrap --------------------------------------------------- */
@@ -350,12 +408,14 @@ template <class M, class A> static snug_status add(const sn_cuda_call *c) {
 
 static snug_status run_assign_add(const sn_cuda_call *c, snug_error *err) {
     const snug_dtype dtype = sn_dtype_in(c, 0);
-    return dtype == SNUG_F32   ? add<float, float>(c)
-           : dtype == SNUG_F64 ? add<double, double>(c)
-           : dtype == SNUG_I8  ? add<int8_t, uint64_t>(c)
-           : dtype == SNUG_U8  ? add<uint8_t, uint64_t>(c)
-           : dtype == SNUG_I32 ? add<int32_t, uint64_t>(c)
-           : dtype == SNUG_I64 ? add<int64_t, uint64_t>(c)
-                               : sn_cuda_no_kernel(dtype, err);
+    return dtype == SNUG_F32    ? add<float, float>(c)
+           : dtype == SNUG_F64  ? add<double, double>(c)
+           : dtype == SNUG_F16  ? add<sn_half, float>(c)
+           : dtype == SNUG_BF16 ? add<sn_brain, float>(c)
+           : dtype == SNUG_I8   ? add<int8_t, uint64_t>(c)
+           : dtype == SNUG_U8   ? add<uint8_t, uint64_t>(c)
+           : dtype == SNUG_I32  ? add<int32_t, uint64_t>(c)
+           : dtype == SNUG_I64  ? add<int64_t, uint64_t>(c)
+                                : sn_cuda_no_kernel(dtype, err);
 }
-SN_CUDA_FAMILY(assign_add, run_assign_add)
+SN_CUDA_FLOATS(assign_add, run_assign_add, NULL, 0)

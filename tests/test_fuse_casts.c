@@ -1,0 +1,112 @@
+/* test_fuse_casts.c: which casts between f32 and halves become their neighbours' own, and which
+ * stay. What the rows then compute is in the sweeps of kernels and in the goldens of policies. */
+#include "support/support.h"
+
+#include "graph/graph.h"
+
+#include <string.h>
+
+/* What is left of a graph: rows, among them casts, and the type of its first output's maker's
+ * inputs and results in order, as "bf16 f32 -> f32". */
+typedef struct {
+    const char *text;
+    int n_nodes, n_casts;
+    const char *last; /* of the last row */
+} cast_case;
+
+#define HEAD       "snug graph 1\np0 real 0.001\np1 real 0.1\n"
+#define NORM_OF(d) HEAD "%0 input x " d "[4,3]\n%1 input m f32[3]\n%2 input v f32[3]\n%3 input g f32[3]\n"
+#define PRODUCT(d)                                                                                 \
+    HEAD "%0 input x " d "[4,3]\n%1 input dy " d "[4,2]\n%2 variable w f32[3,2] home 0 init "      \
+         "constant 0 0 0\n%3 = matmul(%0 %1) trans_a=1 | backward -> " d "[3,2]\n"
+#define WIDENED "%4 = cast(%3) dtype=f32 | backward -> f32[3,2]\n"
+#define UPDATE  "%5 = sgd(%2 %4) rate=p1 | update -> f32[3,2]\n"
+
+static const cast_case cases[] = {
+    /* a norm of halves: no cast is left */
+    {NORM_OF("bf16") "%4 = cast(%0) dtype=f32 | forward -> f32[4,3]\n"
+                     "%5 = normalise(%4 %1 %2 %3 %1) epsilon=p0 | forward -> f32[4,3]\n"
+                     "%6 = cast(%5) dtype=bf16 | forward -> bf16[4,3]\noutput y %6\n",
+     1, 0, "bf16 f32 f32 f32 f32 -> bf16"},
+    /* to another half than it came from, or seen in f32: it stays */
+    {NORM_OF("bf16") "%4 = cast(%0) dtype=f32 | forward -> f32[4,3]\n"
+                     "%5 = normalise(%4 %1 %2 %3 %1) epsilon=p0 | forward -> f32[4,3]\n"
+                     "%6 = cast(%5) dtype=f16 | forward -> f16[4,3]\noutput y %6\n",
+     3, 2, "f32 -> f16"},
+    {NORM_OF("f16") "%4 = cast(%0) dtype=f32 | forward -> f32[4,3]\n"
+                    "%5 = normalise(%4 %1 %2 %3 %1) epsilon=p0 | forward -> f32[4,3]\n"
+                    "%6 = cast(%5) dtype=f16 | forward -> f16[4,3]\noutput y %6\noutput z %5\n",
+     3, 2, "f32 -> f16"},
+    /* sums of halves give f64 in any case */
+    {HEAD "%0 input x f16[4,3]\n%1 = cast(%0) dtype=f32 | forward -> f32[4,3]\n"
+          "%2 %3 = moments(%1) | forward -> f64[3] f64[3]\noutput y %2\noutput z %3\n",
+     1, 0, "f16 -> f64 f64"},
+    /* a weight gradient of bf16 is f32 at once; one of f16 is rounded, and the update takes it */
+    {PRODUCT("bf16") WIDENED UPDATE, 2, 0, "f32 f32 -> f32"},
+    {PRODUCT("f16") WIDENED UPDATE, 2, 0, "f32 f16 -> f32"},
+    {PRODUCT("bf16") WIDENED UPDATE "output g %3\n", 2, 0, "f32 bf16 -> f32"},
+    /* what a layer gives is rounded */
+    {HEAD "%0 input x bf16[4,3]\n%1 input w bf16[3,2]\n%2 = matmul(%0 %1) | forward -> bf16[4,2]\n"
+          "%3 = cast(%2) dtype=f32 | forward -> f32[4,2]\noutput y %3\n",
+     2, 1, "bf16 -> f32"},
+    /* weights are read as they are, and biases; the first operand is not */
+    {HEAD "%0 input x bf16[4,3]\n%1 input w f32[3,2]\n%2 input b f32[2]\n"
+          "%3 = cast(%1) dtype=bf16 | forward -> bf16[3,2]\n"
+          "%4 = cast(%2) dtype=bf16 | forward -> bf16[2]\n"
+          "%5 = matmul(%0 %3) | forward -> bf16[4,2]\n%6 = add(%5 %4) | forward -> bf16[4,2]\n"
+          "output y %6\n",
+     1, 0, "bf16 f32 f32 -> bf16"},
+    {HEAD "%0 input x f32[4,3]\n%1 input w bf16[3,2]\n%2 = cast(%0) dtype=bf16 | forward -> "
+          "bf16[4,3]\n%3 = matmul(%2 %1) | forward -> bf16[4,2]\noutput y %3\n",
+     2, 1, "bf16 bf16 -> bf16"},
+    /* between f64 and halves nothing is taken */
+    {HEAD "%0 input x bf16[4,3]\n%1 input w f64[3,2]\n%2 = cast(%1) dtype=bf16 | forward -> "
+          "bf16[3,2]\n%3 = matmul(%0 %2) | forward -> bf16[4,2]\noutput y %3\n",
+     2, 1, "bf16 bf16 -> bf16"},
+    /* there and back is rounded */
+    {HEAD "%0 input x f32[4]\n%1 = cast(%0) dtype=bf16 | forward -> bf16[4]\n"
+          "%2 = cast(%1) dtype=f32 | forward -> f32[4]\noutput y %2\n",
+     2, 2, "bf16 -> f32"},
+    /* an assignment keeps its cast */
+    {HEAD "%0 input x bf16[3]\n%1 variable w f32[3] home 0 init constant 0 0 0\n"
+          "%2 = cast(%0) dtype=f32 | forward -> f32[3]\n%3 = assign(%1 %2) | update -> f32[3]\n",
+     2, 1, "f32 f32 -> f32"},
+};
+
+static void types_of(const sn_graph *g, const sn_node_info *n, char *text) {
+    text[0] = '\0';
+    for (int i = 0; i < n->n_in; i++)
+        strcat(strcat(text, snug_dtype_name(sn_graph_type(g, n->in[i])->dtype)), " ");
+    strcat(text, "->");
+    for (int k = 0; k < n->n_out; k++)
+        strcat(strcat(text, " "), snug_dtype_name(sn_graph_type(g, n->out[k])->dtype));
+}
+
+static void test_casts_go_where_rows_take_both_types(void **state) {
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        snug_error err;
+        sn_graph *g, *fused;
+        char last[128];
+        int n_casts = 0;
+        expect_ok(sn_graph_parse(*state, cases[i].text, &g, &err), &err);
+        expect_ok(sn_graph_fuse(g, &fused, &err), &err);
+        expect_ok(sn_graph_check(fused, false, &err), &err);
+        const uint32_t n = sn_graph_n_nodes(fused);
+        for (uint32_t k = 0; k < n; k++)
+            n_casts += sn_graph_node_at(fused, (sn_node){k})->op == SN_OP_cast;
+        types_of(fused, sn_graph_node_at(fused, (sn_node){n - 1}), last);
+        if ((int)n != cases[i].n_nodes || n_casts != cases[i].n_casts ||
+            strcmp(last, cases[i].last) != 0)
+            fail_msg("case %zu: %u rows, %d casts, last %s; %d, %d, %s are right", i, n, n_casts,
+                     last, cases[i].n_nodes, cases[i].n_casts, cases[i].last);
+        sn_graph_destroy(fused);
+        sn_graph_destroy(g);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        engine_test(test_casts_go_where_rows_take_both_types),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
