@@ -20,7 +20,7 @@ typedef struct {
     HEAD "%0 input x " d "[4,3]\n%1 input dy " d "[4,2]\n%2 variable w f32[3,2] home 0 init "      \
          "constant 0 0 0\n%3 = matmul(%0 %1) trans_a=1 | backward -> " d "[3,2]\n"
 #define WIDENED "%4 = cast(%3) dtype=f32 | backward -> f32[3,2]\n"
-#define UPDATE  "%5 = sgd(%2 %4) rate=p1 | update -> f32[3,2]\n"
+#define UPDATE  "%5 = sgd(%2 %4) rate=p1 momentum=p0 | update -> f32[3,2]\n"
 
 static const cast_case cases[] = {
     /* a norm of halves: no cast is left */
