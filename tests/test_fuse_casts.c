@@ -14,8 +14,9 @@ typedef struct {
     const char *last; /* of the last row */
 } cast_case;
 
-#define HEAD       "snug graph 1\np0 real 0.001\np1 real 0.1\n"
-#define NORM_OF(d) HEAD "%0 input x " d "[4,3]\n%1 input m f32[3]\n%2 input v f32[3]\n%3 input g f32[3]\n"
+#define HEAD "snug graph 1\np0 real 0.001\np1 real 0.1\n"
+#define NORM_OF(d)                                                                                 \
+    HEAD "%0 input x " d "[4,3]\n%1 input m f32[3]\n%2 input v f32[3]\n%3 input g f32[3]\n"
 #define PRODUCT(d)                                                                                 \
     HEAD "%0 input x " d "[4,3]\n%1 input dy " d "[4,2]\n%2 variable w f32[3,2] home 0 init "      \
          "constant 0 0 0\n%3 = matmul(%0 %1) trans_a=1 | backward -> " d "[3,2]\n"

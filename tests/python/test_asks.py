@@ -208,7 +208,7 @@ class Fit(Held):
     def test_one_number_for_batches_of_others_and_their_step(self):
         """Refused for the first batch or for its step: what the refusal names suffices for both, and for batches that are made ahead."""
         for call in STREAMED if FULL else STREAMED[:2]:
-            text, budget, refusals = STREAMS % call, 50 * MIB, 0
+            text, budget, refusals = STREAMS % call, 51 * MIB, 0
             for _ in range(4):      # objects of the interpreter come first
                 code, out, err = self.run_within(budget, text)
                 if code == 0:

@@ -40,6 +40,16 @@ template <class L> static __device__ __forceinline__ four load_line(const L &l, 
     return f;
 }
 
+/* Weights: f32 beside halves is rounded to them. */
+template <class M, class L>
+static __device__ __forceinline__ four load_rounded(const L &l, int64_t pack) {
+    four f = load_line(l, pack);
+#pragma unroll
+    for (int k = 0; k < 4; k++)
+        f.v[k] = (M)f.v[k];
+    return f;
+}
+
 static __device__ __forceinline__ void add_product(four *sum, const four &a, const four &b) {
 #pragma unroll
     for (int k = 0; k < 4; k++)
@@ -109,7 +119,7 @@ template <class M, int K> struct forward_f {
                 if (a >= 0 && a < g.H && b >= 0 && b < g.W)
                     add_product(&sum,
                                 load(x, ((s.image * g.H + a) * g.W + b) * g.packs_all + s.pack),
-                                load_line(w, (p * K + q) * g.packs_all + s.pack));
+                                load_rounded<M>(w, (p * K + q) * g.packs_all + s.pack));
             }
 #pragma unroll
         for (int k = 0; k < 4; k++) {
@@ -157,7 +167,7 @@ template <class M, int K> struct backward_f {
                 if (a >= 0 && b >= 0)
                     add_product(&sum,
                                 load(dy, ((s.image * g.oh + a) * g.ow + b) * g.packs_all + s.pack),
-                                load_line(w, (p * K + q) * g.packs_all + s.pack));
+                                load_rounded<M>(w, (p * K + q) * g.packs_all + s.pack));
             }
         }
         store(dx, i, sum);

@@ -41,7 +41,7 @@ template <class M> struct conv_forward {
                 const M *from = x + ((o.n * v.H + row) * v.W + col) * v.C + first;
                 const int64_t weight = (p * v.kw + q) * depth * v.O + o.c;
                 for (int64_t k = 0; k < depth; k++)
-                    sum += from[k] * w[weight + k * v.O];
+                    sum += from[k] * (T)(M)w[weight + k * v.O];
             }
         }
         if (scale.data)
@@ -94,7 +94,7 @@ template <class M> struct conv_backward {
                 const M *from = dy + ((x.n * v.oh + i) * v.ow + j) * v.O + group * width;
                 const int64_t first = ((p * v.kw + q) * group_depth.d + k) * v.O + group * width;
                 for (int64_t o = 0; o < width; o++)
-                    sum += from[o] * w[first + o];
+                    sum += from[o] * (T)(M)w[first + o];
             }
         }
         dx[at] = (M)sum;
