@@ -70,6 +70,13 @@ void sn_model_start_anew(snug_model *m) {
 }
 
 static snug_status check_scale(const snug_model *m, snug_error *err) {
+    if (sn_model_scales(m) && !m->kind->of_process)
+        return sn_fail(
+            err, SNUG_E_UNSUPPORTED,
+            "model '%s' has the policy mixed_float16, whose loss scale passes steps over: "
+            "a card does not tell the loss of such a step yet; take mixed_bfloat16, or "
+            "the processor",
+            m->network->name);
     if (!sn_model_scales(m) || m->compiled.optimizer.gradient_accumulation_steps == 0)
         return SNUG_OK;
     return sn_fail(err, SNUG_E_UNSUPPORTED,

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Budgets are held: models x batches x threads x budgets, by the command and from C, each inside a memory cgroup of exactly its budget, swap off.
 Budgets are multiples of the floor that `snug plan` tells. Nobody is killed, the counted peak (VmHWM, page tables, kernel stacks) is within the budget,
-and it was foreseen before any arena existed, within 2 % or 1 MiB. A told floor runs, again and again, and is at most 5 % and 1 MiB above what the run then
-counts (a second MiB where plans of thousands of steps are booked for remainders, too, which then need fewer), and at most 5 % above the smallest
-budget in which the command runs, and in which the same plan runs (by bisection); nothing fits 5 % below it. Refusals come within the budget, too, and name a number that
-does. SNUG_TEST_FULL runs more of each. Exit code 77 where no group can be made.
+and it was foreseen before any arena existed, within 2 % or 1 MiB. A told floor runs, again and again, and is at most 5 % and 1.5 MiB above what
+the run then counts (feeds of files, which these have not, are in it; and one MiB more where plans of thousands of steps are booked for remainders, too,
+which then need fewer), and at most 5 % above the smallest budget in which the command runs, and the same plan runs (by bisection); nothing fits 5 %
+below it. Refusals come within the budget, too, and name a number that does. SNUG_TEST_FULL runs more of each. Exit code 77 where no group can be made.
 usage: test_held.py SNUG IN_CGROUP HELD"""
 import itertools
 import json
@@ -137,7 +137,7 @@ class Held(unittest.TestCase):
         Held.n_command += 1
 
     def near(self, name, floor, taken):
-        self.assertLessEqual(floor, 1.05 * taken + (2 if name == "resnet20" else 1) * MIB, f"a floor of {floor / MIB:.2f} MiB is told, {taken / MIB:.2f} suffice")
+        self.assertLessEqual(floor, 1.05 * taken + (2.5 if name == "resnet20" else 1.5) * MIB, f"a floor of {floor / MIB:.2f} MiB is told, {taken / MIB:.2f} suffice")
 
     def foreseen(self, predicted, peak):
         self.assertLessEqual(abs(predicted - peak), max(MIB, peak // 50), f"{predicted / MIB:.2f} MiB foreseen, {peak / MIB:.2f} taken")
