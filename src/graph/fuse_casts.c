@@ -152,7 +152,7 @@ void sn_fuse_operands(sn_fuser *f) {
         const uint32_t wide = r->gone ? 0 : wide_inputs[r->node.op];
         for (int i = 0; !r->gone && i < r->node.n_in; i++) {
             const sn_record *maker = sn_fuse_maker(f, r->in[i]), *cast = NULL;
-            if (wide >> i & 1)
+            if (i < 32 && (wide >> i & 1))
                 cast = cast_between(f, maker, false);
             else if (takes_gradient(r, i))
                 cast = cast_between(f, maker, true);

@@ -510,23 +510,23 @@ class Json(Case):
         self.assertLess(p["peak_bytes"], p["floor_bytes"] + (8 << 20))
         self.assertEqual(p["means"], [])
         self.assertTrue(self.json_of("plan", self.model, "--batch", 8, "--train", "--budget", "64MiB", "--best")["fits"])
-        small = subprocess.run([SNUG, "plan", self.model, "--batch", "8", "--train", "--budget", "8.5MiB", "--json"],
+        small = subprocess.run([SNUG, "plan", self.model, "--batch", "8", "--train", "--budget", "9MiB", "--json"],
                                capture_output=True, text=True)
         self.assertEqual(small.returncode, 3)
-        self.assertIn("does not fit 8.5 MiB", small.stderr)
+        self.assertIn("does not fit 9.0 MiB", small.stderr)
         p = json.loads(small.stdout)
         self.assertFalse(p["fits"])
         self.assertTrue(self.json_of("plan", self.model, "--batch", 8, "--train", "--budget", p["floor_bytes"])["fits"])
 
     def test_a_budget_too_small_is_refused_before_data_is_looked_at(self):
-        r = subprocess.run([SNUG, "fit", self.model, "--x", "missing.npy", "--y", "missing.npy", "--budget", "8.5MiB"],
+        r = subprocess.run([SNUG, "fit", self.model, "--x", "missing.npy", "--y", "missing.npy", "--budget", "9MiB"],
                            capture_output=True, text=True)
         self.assertEqual(r.returncode, 3)
-        self.assertRegex(r.stderr, r"budget of 8\.5 MiB is too small .* the smallest is \d+\.\d MiB")
-        r = subprocess.run([SNUG, "plan", self.model, "--batch", "64", "--train", "--budget", "8.5MiB"],
+        self.assertRegex(r.stderr, r"budget of 9\.0 MiB is too small .* the smallest is \d+\.\d MiB")
+        r = subprocess.run([SNUG, "plan", self.model, "--batch", "64", "--train", "--budget", "9MiB"],
                            capture_output=True, text=True)
         self.assertEqual(r.returncode, 3)
-        for text in ("does not fit 8.5 MiB: the smallest budget is", "even the smallest plan has an arena of",
+        for text in ("does not fit 9.0 MiB: the smallest budget is", "even the smallest plan has an arena of",
                      "what would fit:", "--budget ", "--optimizer sgd"):
             self.assertIn(text, r.stdout)
 
@@ -535,14 +535,14 @@ class Json(Case):
         # a wide layer under Adam: its plan without a gradient is smaller than any with one
         model = files.model(self.at("wide.json"), 512, [files.dense("a", 2048, "relu")], optimizer="adam", loss="mse")
         plan = [SNUG, "plan", model, "--train", "--threads", "1", "--json", "--budget"]
-        floor = json.loads(subprocess.run(plan + ["8.5MiB"], capture_output=True).stdout)["floor_bytes"]
+        floor = json.loads(subprocess.run(plan + ["9MiB"], capture_output=True).stdout)["floor_bytes"]
         for more, code in ((-(1 << 20), 3), (256 << 10, 0)):
             self.assertEqual(subprocess.run(plan + [str(floor + more)], capture_output=True).returncode, code)
 
     def test_batches_that_are_advised_fit(self):
         model = os.path.join(os.path.dirname(DATA), "..", "examples", "models", "shapes_cnn.json")
         common = [SNUG, "plan", model, "--train", "--threads", "1"]
-        small = subprocess.run(common + ["--batch", "1", "--budget", "8.5MiB", "--json"], capture_output=True)
+        small = subprocess.run(common + ["--batch", "1", "--budget", "9MiB", "--json"], capture_output=True)
         budget = json.loads(small.stdout)["floor_bytes"] - (512 << 10)  # not even a batch of 1 fits
         for more in (0, 640 << 10):
             r = subprocess.run(common + ["--batch", "64", "--budget", str(budget + more)], capture_output=True, text=True)

@@ -208,14 +208,15 @@ class Fit(Held):
     def test_one_number_for_batches_of_others_and_their_step(self):
         """Refused for the first batch or for its step: what the refusal names suffices for both, and for batches that are made ahead."""
         for call in STREAMED if FULL else STREAMED[:2]:
-            text, budget, refusals = STREAMS % call, 51 * MIB, 0
+            text, budget, refusals = STREAMS % call, 50 * MIB, 0
             for _ in range(4):      # objects of the interpreter come first
                 code, out, err = self.run_within(budget, text)
                 if code == 0:
                     break
                 refusals += "ResourceExhaustedError" in err
                 budget = number_in(err)
-            self.assertEqual((code, out[-5:], refusals), (0, "done\n", 1), call + err)
+            self.assertEqual((code, out[-5:]), (0, "done\n"), call + err)
+            self.assertIn(refusals, (1, 2), call)  # one more where the first was of less than a batch
             self.assertEqual(self.run_within(int(budget * 1.02) // 4096 * 4096, text)[0], 0)
 
     def told(self, budget, text):
