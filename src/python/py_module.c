@@ -236,6 +236,9 @@ static int make_engine(void) {
         py_raise(&err);
         return -1;
     }
+    /* The interpreter makes bytes, too, be it none yet: its process varies by more. */
+    (void)snug_set_aside(py.engine, 1);
+    (void)snug_set_aside(py.engine, 0);
     if (py_open_device() < 0 || py_apply_wishes() < 0) {
         snug_engine_destroy(py.engine);
         py.engine = NULL;
