@@ -224,9 +224,10 @@ void sn_process_measure(const snug_io *io, const snug_engine *e, sn_process_tabl
 #define DIFFER_AMONG_OTHERS ((size_t)384 << 10)
 /* Pages that the first steps touch although the code is there: of other libraries, of stacks and of
  * the C heap. */
-#define FIRST_STEPS_BYTES    ((size_t)192 << 10)
-#define FIRST_AMONG_OTHERS   ((size_t)384 << 10)
-#define FIRST_STEPS_EXPECTED 4 /* a part of that */
+#define FIRST_STEPS_BYTES     ((size_t)192 << 10)
+#define FIRST_AMONG_OTHERS    ((size_t)384 << 10)
+#define FIRST_STEPS_EXPECTED  ((size_t)160 << 10)
+#define EXPECTED_AMONG_OTHERS ((size_t)96 << 10)
 /* Of the code that kernels may make at most, what they make, and keep on the C heap: measured from
  * a thirteenth to a third. */
 #define CODE_PART 12
@@ -296,7 +297,9 @@ snug_status sn_process_book(snug_engine *e, const sn_process_need *need, sn_proc
     sn_ledger_unlock(e);
     const bool ran = e->accounts[SN_MEM_ARENA].peak_bytes > 0;
     const size_t fixed = now + sn_process_tables(need->map_bytes) + thread_bytes(e);
-    const size_t most = ran ? 0 : first_steps(e), expected = most / FIRST_STEPS_EXPECTED;
+    const size_t most = ran ? 0 : first_steps(e),
+                 usual = is_among_others(e) ? EXPECTED_AMONG_OTHERS : FIRST_STEPS_EXPECTED,
+                 expected = ran ? 0 : usual;
     size_t booked = 0;
     if (!sn_size_add(fixed, most + sn_process_inexact(e), &booked) ||
         !sn_size_add(booked, need->code_bytes, &booked))
