@@ -159,6 +159,8 @@ class Layer:
     def _policy(self):
         """Of a map that of the layer's path, which it has once it was called."""
         policy = self._dtype_policy
+        if type(policy) is dtype_policies.DTypePolicy:
+            return policy
         path = self.__dict__.get("_policy_path")
         return policy[path] if path and isinstance(policy, dtype_policies.DTypePolicyMap) else policy
 
@@ -187,6 +189,8 @@ class Layer:
 
     def _casts_to(self):
         """What real numbers become that the layer is called with; None: they stay as they are."""
+        if type(self).input_dtype is Layer.input_dtype and type(self).compute_dtype is Layer.compute_dtype:
+            return self._policy()._casts_to if self.autocast else None
         dtype = as_dtype(self.input_dtype)
         return dtype if self.autocast and dtype.is_floating else None
 
@@ -194,9 +198,8 @@ class Layer:
         """In what variables of layers are read within the call; None: as they are. Keras asks for autocast only where there is one already."""
         policy = self._policy()
         if around is None:
-            return None if policy.compute_dtype == policy.variable_dtype else as_dtype(policy.compute_dtype)
-        dtype = as_dtype(policy.compute_dtype)
-        return dtype if self.autocast and dtype.is_floating else None
+            return policy._reads_in
+        return policy._casts_to if self.autocast else None
 
     @property
     def trainable(self):
@@ -427,6 +430,8 @@ class Layer:
         return self._run(tuple(self._cast_all(a) for a in args), {k: self._cast_all(v) for k, v in kwargs.items()})
 
     def _cast_all(self, value):
+        if value is None or type(value) in (bool, int, float, str):
+            return value
         return _symbolic._map(lambda x: _as_tensor(x, self) if isinstance(x, _C.Tensor) else x, value)
 
     def __call__(self, *args, **kwargs):

@@ -6,6 +6,10 @@ class DTypePolicy:
     def __init__(self, name=None):
         self._name = dtype_policy().name if name is None else name
         self._compute_dtype, self._variable_dtype = _parsed(self._name)
+        from snug._types import as_dtype
+        dtype = as_dtype(self._compute_dtype)
+        self._casts_to = dtype if dtype.is_floating else None       # what real numbers become
+        self._reads_in = None if self._compute_dtype == self._variable_dtype else dtype
 
     name = property(lambda self: self._name)
     compute_dtype = property(lambda self: self._compute_dtype)
@@ -77,6 +81,8 @@ class DTypePolicyMap(DTypePolicy):
     default_policy = property(lambda self: self._default_policy)
     variable_dtype = property(lambda self: self.default_policy.variable_dtype)
     compute_dtype = property(lambda self: self.default_policy.compute_dtype)
+    _casts_to = property(lambda self: self.default_policy._casts_to)
+    _reads_in = property(lambda self: self.default_policy._reads_in)
 
     def __getitem__(self, key):
         if key in self._policy_map:
@@ -163,12 +169,18 @@ def get(identifier):
 
 
 _global = []
+_of_floatx = {}  # policies do not change: one for each float type that was the default
 
 
 def dtype_policy():
     """What layers go by that are given none: what was set, or else the float type."""
+    if _global:
+        return _global[0]
     from snug.keras import backend
-    return _global[0] if _global else DTypePolicy(backend.floatx())
+    name = backend.floatx()
+    if name not in _of_floatx:
+        _of_floatx[name] = DTypePolicy(name)
+    return _of_floatx[name]
 
 
 def set_dtype_policy(policy):
