@@ -689,9 +689,9 @@ def _take_batch_shape(kwargs):
 
 def _as_tensor(x, layer):
     if isinstance(x, (KerasTensor, _C.Tensor)) or x is None:
-        if isinstance(x, _C.Tensor) and x.dtype.is_floating:
-            dtype = layer._casts_to()
-            if dtype is not None and x.dtype != dtype:
+        if isinstance(x, _C.Tensor):
+            dtype, own = layer._casts_to(), x.dtype
+            if dtype is not None and own is not dtype and own.is_floating:
                 x, mask = tf.cast(x, dtype), _mask_of(x)
                 if mask is not None:
                     x._keras_mask = mask

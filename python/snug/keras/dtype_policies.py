@@ -1,12 +1,14 @@
 """keras.dtype_policies: in which type a layer keeps its variables, and in which it computes."""
 import re
 
+from snug._types import as_dtype
+from snug.keras import backend
+
 
 class DTypePolicy:
     def __init__(self, name=None):
         self._name = dtype_policy().name if name is None else name
         self._compute_dtype, self._variable_dtype = _parsed(self._name)
-        from snug._types import as_dtype
         dtype = as_dtype(self._compute_dtype)
         self._casts_to = dtype if dtype.is_floating else None       # what real numbers become
         self._reads_in = None if self._compute_dtype == self._variable_dtype else dtype
@@ -50,7 +52,6 @@ class FloatDTypePolicy(DTypePolicy):
 
 def _parsed(name):
     """(compute dtype, variable dtype) of a policy's name."""
-    from snug._types import as_dtype
     if not isinstance(name, str):
         raise TypeError(f"'name' must be a string, such as 'mixed_float16'. Received: name={name} (of type {type(name)})")
     if name in ("mixed_float16", "mixed_bfloat16"):
@@ -161,7 +162,6 @@ def get(identifier):
         return deserialize(identifier)
     if isinstance(identifier, str):
         return DTypePolicy(identifier)
-    from snug._types import as_dtype
     try:
         return DTypePolicy(as_dtype(identifier).name)
     except (TypeError, ValueError):
@@ -176,7 +176,6 @@ def dtype_policy():
     """What layers go by that are given none: what was set, or else the float type."""
     if _global:
         return _global[0]
-    from snug.keras import backend
     name = backend.floatx()
     if name not in _of_floatx:
         _of_floatx[name] = DTypePolicy(name)
