@@ -1,6 +1,5 @@
-/* recurrent.c: the recurrent families: references (f32 and f64, arithmetic in double, states
- * rounded where they are stored) and which kernel runs. A gate is a block of H columns, in Keras'
- * order:
+/* recurrent.c: the recurrent families: references (arithmetic in double, states rounded where they
+ * are stored) and which kernel runs. A gate is a block of H columns, in Keras' order:
  *
  *     lstm   i f g o   c' = f c + i g      h' = o act(c')
  *     gru    z r n     h' = z h + (1 - z) n
@@ -11,8 +10,6 @@
 
 #include "kernels/cpu/loops.h"
 #include "kernels/cpu/real_elements.h"
-
-#include <stdio.h>
 
 /* H numbers of an operand. */
 typedef struct {
@@ -386,28 +383,21 @@ static double efficiency(int64_t batch, int n_threads) {
     return batch > 0 ? (double)batch / ((rows + 0.7) * n_threads) : 1;
 }
 
-#define RECURRENT(name, fixed, back, scratch)                                                      \
+#define RECURRENT(name)                                                                            \
     static snug_status run_##name(const sn_call *c, snug_error *err) {                             \
-        if (!sn_call_is_f32(c))                                                                    \
+        if (c->in[0].type.dtype == SNUG_F64)                                                       \
             return reference_##name(c, err);                                                       \
-        SN_CPU(name##_f32)(c);                                                                     \
+        sn_rnn_run(c, SN_RNN_##name);                                                              \
         return SNUG_OK;                                                                            \
     }                                                                                              \
     static snug_status describe_##name(const sn_opdesc *d, int n_threads, sn_variant *out,         \
                                        snug_error *err) {                                          \
         (void)err;                                                                                 \
-        if (d->in[0].dtype == SNUG_F32)                                                            \
-            out->workspace_bytes = SN_CPU(recurrent_workspace)(d, fixed, back, scratch);           \
-        else if (sn_dtype_is_half(d->in[0].dtype))                                                 \
-            snprintf(out->impl, sizeof out->impl, "reference");                                    \
+        if (d->in[0].dtype != SNUG_F64)                                                            \
+            out->workspace_bytes = sn_rnn_workspace(d, SN_RNN_##name, n_threads);                  \
         out->efficiency *= efficiency(d->in[0].dims[0], n_threads);                                \
         return SNUG_OK;                                                                            \
     }                                                                                              \
     SN_CPU_FAMILY(name, .reference = reference_##name, .run = run_##name,                          \
                   .takes_stored = SN_HALF_DTYPES, .describe = describe_##name)
-RECURRENT(lstm, 4, false, false)
-RECURRENT(lstm_grad, 5, true, false)
-RECURRENT(gru, d->attrs.gru.reset_after ? 4 : 3, false, !d->attrs.gru.reset_after)
-RECURRENT(gru_grad, d->attrs.gru.reset_after ? 6 : 5, true, !d->attrs.gru.reset_after)
-RECURRENT(simple_rnn, 3, false, false)
-RECURRENT(simple_rnn_grad, 3, true, false)
+SN_RNN_KINDS(RECURRENT)

@@ -14,112 +14,15 @@
 
 #include "kernels/cpu/act.h"
 #include "kernels/cpu/gemm.h"
-#include "kernels/cpu/loops.h"
+#include "kernels/cpu/lines.h"
 
 #include <string.h>
 
-enum { MAX_ROWS = 24, MAX_GATES = 4 };
+enum { MAX_ROWS = SN_RNN_ROWS };
 
-typedef struct {
-    int64_t first, n; /* gates */
-    const float *packed;
-} group;
-
-typedef struct {
-    const sn_call *c;
-    sn_rnn r;
-    const float *drop; /* of r.drop */
-    const float *dhidden;
-    int64_t block_rows;
-    int n_groups;
-    group groups[MAX_GATES];
-    const int64_t *column; /* 0, 1, 2, ... GH */
-    float *scratch;        /* [B,H] */
-} net;
-
-/* A step of the examples of a block that take it. */
-typedef struct {
-    const net *n;
-    int64_t t, earlier; /* < 0: it is the first */
-    int64_t b0, b1;
-    int64_t rows, b[MAX_ROWS];
-} step;
-
-/* --- groups and the workspace ----------------------------------------------------------------- */
-static int cut_groups(int64_t G, bool dropped, group *g) {
-    if (!dropped && G == 3) {
-        g[0] = (group){.first = 0, .n = 2};
-        g[1] = (group){.first = 2, .n = 1};
-        return 2;
-    }
-    const int64_t n = dropped ? 1 : G;
-    for (int64_t k = 0; k * n < G; k++)
-        g[k] = (group){.first = k * n, .n = n};
-    return (int)(G / n);
-}
-
-/* Floats of a group's kernel packed, or of its transpose. */
-static int64_t packed_floats(const group *g, int64_t H, bool back) {
-    return back ? sn_gemm_packed(g->n * H, H) : sn_gemm_packed(H, g->n * H);
-}
-
-/* Floats rounded up to whole cache lines. */
-static int64_t lines(int64_t floats) {
-    return sn_ceil_div(floats, 16) * 16;
-}
-
-/* Two tables of offsets, the scratch, the groups; in floats. */
-static int64_t table_floats(int64_t columns) {
-    return lines(2 * columns * (int64_t)(sizeof(int64_t) / sizeof(float)));
-}
-
-size_t SN_CPU(recurrent_workspace)(const sn_opdesc *d, int fixed, bool back, bool scratch) {
-    const int64_t H = d->in[1].dims[0], columns = d->in[0].dims[2];
-    const int64_t G = H > 0 ? columns / H : 1;
-    bool dropped = false;
-    for (int i = fixed; i < d->n_in; i++)
-        dropped = dropped || (d->in[i].rank == 2 && d->in[i].dtype != SNUG_BOOL);
-    group g[MAX_GATES];
-    int64_t floats = table_floats(columns);
-    floats += dropped || scratch ? lines(d->in[0].dims[0] * H) : 0;
-    const int n = cut_groups(G, dropped, g);
-    for (int k = 0; k < n; k++)
-        floats = lines(floats) + packed_floats(&g[k], H, back);
-    return (size_t)floats * sizeof(float);
-}
-
-/* Packs U, or its transpose for the way back. */
-static void pack(net *n, bool back, bool scratch) {
-    const sn_rnn *r = &n->r;
-    const int64_t columns = r->G * r->H;
-    int64_t *column = n->c->workspace, *row = column + columns;
-    n->column = column;
-    n->scratch = (float *)n->c->workspace + table_floats(columns);
-    float *packed = n->scratch + (n->drop || scratch ? lines(r->B * r->H) : 0);
-    for (int64_t k = 0; k < columns; k++)
-        column[k] = k;
-    for (int k = 0; k < n->n_groups; k++) {
-        group *g = &n->groups[k];
-        const int64_t depth = back ? g->n * r->H : r->H, width = back ? r->H : g->n * r->H;
-        for (int64_t i = 0; i < depth; i++)
-            row[i] = g->first * r->H + (back ? i : i * columns);
-        const sn_gemm_source s = {depth, width, n->c->in[1].data, row, back ? columns : 1};
-        SN_CPU(gemm_pack)(&s, packed);
-        g->packed = packed;
-        packed += lines(packed_floats(g, r->H, back));
-    }
-}
-
-static net open_net(const sn_call *c, int fixed, bool back, bool scratch) {
-    net n = {.c = c, .r = sn_rnn_of(c, fixed)};
-    const int64_t share = sn_ceil_div(n.r.B, c->n_threads > 1 ? c->n_threads : 1);
-    n.block_rows = share > 0 ? sn_ceil_div(share, sn_ceil_div(share, MAX_ROWS)) : 1;
-    n.drop = n.r.drop ? n.r.drop->data : NULL;
-    n.dhidden = n.r.dhidden ? n.r.dhidden->data : NULL;
-    n.n_groups = cut_groups(n.r.G, n.drop != NULL, n.groups);
-    pack(&n, back, scratch);
-    return n;
-}
+typedef sn_rnn_net net;
+typedef sn_rnn_step step;
+typedef sn_rnn_group group;
 
 /* --- rows ------------------------------------------------------------------------------------- */
 static const float *in_row(const step *s, int i, int64_t at) {
@@ -231,56 +134,7 @@ static void back_product(const step *s, const group *g, const float *d, const in
     }
 }
 
-/* --- blocks ----------------------------------------------------------------------------------- */
-typedef struct {
-    net *n;
-    bool back;
-    void (*take)(const step *s);            /* the rows of s */
-    void (*hold)(const step *s, int64_t b); /* example b keeps its state */
-} job;
-
-static void run_blocks(const void *ctx, int64_t first, int64_t end) {
-    const job *j = ctx;
-    const sn_rnn *r = &j->n->r;
-    for (int64_t block = first; block < end; block++) {
-        const int64_t b0 = block * j->n->block_rows;
-        step s = {.n = j->n, .b0 = b0, .b1 = sn_min_i64(r->B, b0 + j->n->block_rows)};
-        for (int64_t i = 0; i < r->T; i++) {
-            const int64_t at = j->back ? r->T - 1 - i : i;
-            s.t = sn_rnn_time(r, at);
-            s.earlier = at == 0 ? -1 : sn_rnn_time(r, at - 1);
-            s.rows = 0;
-            for (int64_t b = s.b0; b < s.b1; b++)
-                if (sn_rnn_taken(r, b, s.t))
-                    s.b[s.rows++] = b;
-                else
-                    j->hold(&s, b);
-            j->take(&s);
-        }
-    }
-}
-
-static void run_job(const job *j) {
-    const sn_rnn *r = &j->n->r;
-    sn_parallel(j->n->c, r->B * r->T * r->G * r->H * 4, sn_ceil_div(r->B, j->n->block_rows),
-                run_blocks, j);
-}
-
-static void put_last(const net *n, int initial, int sequence, int out, int64_t first, int64_t of) {
-    const sn_rnn *r = &n->r;
-    const step s = {.n = n, .t = r->T > 0 ? sn_rnn_time(r, r->T - 1) : 0};
-    for (int64_t b = 0; b < r->B; b++)
-        copy_row(out_row(&s, out, (b * of + first) * r->H),
-                 r->T == 0 ? in_row(&s, initial, b * r->H) : out_row(&s, sequence, units_at(&s, b)),
-                 r->H);
-}
-
-static void take_last(const net *n, int out, int64_t first, int64_t of) {
-    const step s = {.n = n};
-    for (int64_t b = 0; b < n->r.B; b++)
-        copy_row(out_row(&s, out, b * n->r.H), in_row(&s, 2, (b * of + first) * n->r.H), n->r.H);
-}
-
+/* --- parts of a step --------------------------------------------------------------------------- */
 /* The projections become gates in place: copied first where they lie elsewhere. */
 static void bring_gates(const step *s, int64_t *at) {
     for (int64_t i = 0; i < s->rows; i++) {
@@ -304,6 +158,16 @@ static void add_sequence(const step *s, int64_t b) {
 static void hold_back(const step *s, int64_t b) {
     clear_row(out_row(s, 0, gates_at(s, b)), s->n->r.G * s->n->r.H);
     add_sequence(s, b);
+}
+
+/* What is read again of gates and their gradients is what the outputs keep of them. */
+static void round_row(const step *s, float *d, int64_t n) {
+    enum { STRIP = 256 };
+    uint16_t stored[STRIP];
+    for (int64_t k = 0; s->n->stored != SNUG_F32 && k < n; k += STRIP) {
+        sn_halves_of_f32(s->n->stored, d + k, sn_min_i64(STRIP, n - k), stored);
+        sn_halves_to_f32(s->n->stored, stored, sn_min_i64(STRIP, n - k), d + k);
+    }
 }
 
 static float slope(int64_t act, float y) {
@@ -351,13 +215,6 @@ static void lstm_hold(const step *s, int64_t b) {
     clear_row(out_row(s, GATES, gates_at(s, b)), 4 * s->n->r.H);
     copy_row(out_row(s, HIDDEN, units_at(s, b)), h.first + state_at(s, &h, b), s->n->r.H);
     copy_row(out_row(s, CELLS, units_at(s, b)), c.first + state_at(s, &c, b), s->n->r.H);
-}
-
-void SN_CPU(lstm_f32)(const sn_call *c) {
-    net n = open_net(c, 4, false, false);
-    run_job(&(job){&n, false, lstm_take, lstm_hold});
-    put_last(&n, 2, HIDDEN, LAST, 0, 2);
-    put_last(&n, 3, CELLS, LAST, 1, 2);
 }
 
 /* Rows of one example in its gradient. */
@@ -416,18 +273,12 @@ static void lstm_back_take(const step *s) {
             lstm_back_row(&p, SN_ACT_tanh, SN_ACT_sigmoid);
         else
             lstm_back_row(&p, r->act, r->gate_act);
+        round_row(s, p.d, 4 * r->H);
     }
     for (int k = 0; k < s->n->n_groups; k++) {
         const group *g = &s->n->groups[k];
         back_product(s, g, out_row(s, 0, g->first * r->H), at, k > 0);
     }
-}
-
-void SN_CPU(lstm_grad_f32)(const sn_call *c) {
-    net n = open_net(c, 5, true, false);
-    take_last(&n, 1, 0, 2);
-    take_last(&n, 2, 1, 2);
-    run_job(&(job){&n, true, lstm_back_take, hold_back});
 }
 
 /* --- gru -------------------------------------------------------------------------------------- */
@@ -481,6 +332,7 @@ static void gru_take(const step *s) {
         if (resets_after(s))
             add_bias(s, a, 0, 2 * H);
         sn_act_f32(r->gate_act, a, 2 * H);
+        round_row(s, a, 2 * H);
     }
     gru_candidate(s, &h, at);
     for (int64_t i = 0; i < s->rows; i++) {
@@ -498,13 +350,6 @@ static void gru_hold(const step *s, int64_t b) {
     if (resets_after(s))
         clear_row(out_row(s, 3, units_at(s, b)), s->n->r.H);
     copy_row(out_row(s, HIDDEN, units_at(s, b)), h.first + state_at(s, &h, b), s->n->r.H);
-}
-
-void SN_CPU(gru_f32)(const sn_call *c) {
-    const bool after = c->attrs->gru.reset_after != 0;
-    net n = open_net(c, after ? 4 : 3, false, !after);
-    run_job(&(job){&n, false, gru_take, gru_hold});
-    put_last(&n, 2, HIDDEN, LAST, 0, 1);
 }
 
 /* Rows of one example in its gradient. */
@@ -605,16 +450,23 @@ static void gru_back_take(const step *s) {
             gru_back_outer(&p, SN_ACT_tanh, SN_ACT_sigmoid);
         else
             gru_back_outer(&p, r->act, r->gate_act);
+        round_row(s, p.d, r->H);
+        round_row(s, p.d + 2 * r->H, r->H);
+        round_row(s, p.dh, r->H);
         if (after && usual)
             gru_back_after(&p, SN_ACT_sigmoid);
         else if (after)
             gru_back_after(&p, r->gate_act);
+        for (int k = 0; after && k < 2; k++)
+            round_row(s, k == 0 ? p.dinner : p.d + r->H, r->H);
     }
     if (!after)
         candidate_back(s, at);
     for (int64_t i = 0; !after && i < s->rows; i++) {
         const gru_rows p = gru_rows_of(s, &h, s->b[i]);
         gru_back_before(s, &p, s->n->scratch + s->b[i] * r->H);
+        round_row(s, p.d + r->H, r->H);
+        round_row(s, p.dh, r->H);
     }
     for (int k = 0; k < candidate_of(s); k++) {
         const group *g = &s->n->groups[k];
@@ -628,13 +480,6 @@ static void gru_hold_back(const step *s, int64_t b) {
     hold_back(s, b);
     if (resets_after(s))
         clear_row(out_row(s, 2, units_at(s, b)), s->n->r.H);
-}
-
-void SN_CPU(gru_grad_f32)(const sn_call *c) {
-    const bool after = c->attrs->gru.reset_after != 0;
-    net n = open_net(c, after ? 6 : 5, true, !after);
-    take_last(&n, 1, 0, 1);
-    run_job(&(job){&n, true, gru_back_take, gru_hold_back});
 }
 
 /* --- simple_rnn ------------------------------------------------------------------------------- */
@@ -652,12 +497,6 @@ static void simple_hold(const step *s, int64_t b) {
     copy_row(out_row(s, 0, gates_at(s, b)), h.first + state_at(s, &h, b), s->n->r.H);
 }
 
-void SN_CPU(simple_rnn_f32)(const sn_call *c) {
-    net n = open_net(c, 3, false, false);
-    run_job(&(job){&n, false, simple_take, simple_hold});
-    put_last(&n, 2, 0, 1, 0, 1);
-}
-
 /* in: hidden, U, d last; out: d projections, d h0 */
 static void simple_back_take(const step *s) {
     const int64_t H = s->n->r.H, act = s->n->r.act;
@@ -669,12 +508,55 @@ static void simple_back_take(const step *s) {
         float *d = out_row(s, 0, at[i]);
         for (int64_t j = 0; j < H; j++)
             d[j] = dh[j] * slope(act, y[j]);
+        round_row(s, d, H);
     }
     back_product(s, &s->n->groups[0], out_row(s, 0, 0), at, false);
 }
 
-void SN_CPU(simple_rnn_grad_f32)(const sn_call *c) {
-    net n = open_net(c, 3, true, false);
-    take_last(&n, 1, 0, 1);
-    run_job(&(job){&n, true, simple_back_take, hold_back});
-}
+/* --- the rows -------------------------------------------------------------------------------------- */
+const sn_rnn_kind SN_CPU(rnn_kinds)[SN_N_RNN] = {
+    [SN_RNN_lstm] = {.fixed = 4,
+                     .take = lstm_take,
+                     .hold = lstm_hold,
+                     .n_states = 2,
+                     .states = {{2, HIDDEN}, {3, CELLS}},
+                     .last = LAST},
+    [SN_RNN_lstm_grad] = {.fixed = 5,
+                          .take = lstm_back_take,
+                          .hold = hold_back,
+                          .back = true,
+                          .n_states = 1,
+                          .states = {{3, 4}},
+                          .last = 1,
+                          .n_last = 2},
+    [SN_RNN_gru] = {.fixed = 3,
+                    .after = 1,
+                    .take = gru_take,
+                    .hold = gru_hold,
+                    .n_states = 1,
+                    .states = {{2, HIDDEN}},
+                    .last = LAST,
+                    .resets = true},
+    [SN_RNN_gru_grad] = {.fixed = 5,
+                         .after = 1,
+                         .take = gru_back_take,
+                         .hold = gru_hold_back,
+                         .back = true,
+                         .n_states = 1,
+                         .states = {{3, 4}},
+                         .last = 1,
+                         .n_last = 1,
+                         .resets = true},
+    [SN_RNN_simple_rnn] = {.fixed = 3,
+                           .take = simple_take,
+                           .hold = simple_hold,
+                           .n_states = 1,
+                           .states = {{2, 0}},
+                           .last = 1},
+    [SN_RNN_simple_rnn_grad] = {.fixed = 3,
+                                .take = simple_back_take,
+                                .hold = hold_back,
+                                .back = true,
+                                .last = 1,
+                                .n_last = 1},
+};
