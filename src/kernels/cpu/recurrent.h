@@ -54,7 +54,7 @@ static inline bool sn_rnn_taken(const sn_rnn *r, int64_t b, int64_t t) {
      : (act) == SN_ACT_hard_sigmoid ? ((y) > 0 && (y) < 1 ? (one) / 6 : 0)                         \
                                     : (one))
 
-/* --- the fast kernels ----------------------------------------------------------------------------- */
+/* --- the fast kernels ------------------------------------------------------------------------ */
 enum { SN_RNN_ROWS = 24, SN_RNN_GATES = 4 }; /* examples of a block */
 
 /* Gates that see the same states, and their part of the recurrent kernel. */

@@ -134,7 +134,7 @@ static void back_product(const step *s, const group *g, const float *d, const in
     }
 }
 
-/* --- parts of a step --------------------------------------------------------------------------- */
+/* --- parts of a step ------------------------------------------------------------------------- */
 /* The projections become gates in place: copied first where they lie elsewhere. */
 static void bring_gates(const step *s, int64_t *at) {
     for (int64_t i = 0; i < s->rows; i++) {
@@ -513,7 +513,7 @@ static void simple_back_take(const step *s) {
     back_product(s, &s->n->groups[0], out_row(s, 0, 0), at, false);
 }
 
-/* --- the rows -------------------------------------------------------------------------------------- */
+/* --- the rows -------------------------------------------------------------------------------- */
 const sn_rnn_kind SN_CPU(rnn_kinds)[SN_N_RNN] = {
     [SN_RNN_lstm] = {.fixed = 4,
                      .take = lstm_take,

@@ -72,13 +72,15 @@ static layout lay_out(const sn_rnn_operands *o, const sn_rnn_kind *k, int64_t ro
     l.out[0] = l.in[0];
     for (int i = 1; i < o->n_out; i++)
         l.out[i] = place(&l.floats, rows * width_of_output(k, o->out[i], i));
-    l.scratch = place(&l.floats, rows * sn_rnn_scratch(k, o->attrs, o->in[1]->dims[0], o->dropped));
+    const int64_t scratch = sn_rnn_scratch(k, o->attrs, o->in[1]->dims[0], o->dropped);
+    l.scratch = place(&l.floats, rows * scratch);
     return l;
 }
 
 /* Without steps nobody needs a stage. */
 static sn_parts cut(int64_t B, int64_t T, int n_threads, int64_t floats) {
-    return sn_parts_of(T == 0 ? 0 : sn_ceil_div(B, sn_rnn_block_rows(B, n_threads)), n_threads, floats);
+    return sn_parts_of(T == 0 ? 0 : sn_ceil_div(B, sn_rnn_block_rows(B, n_threads)), n_threads,
+                       floats);
 }
 
 int64_t sn_rnn_stage_floats(const sn_rnn_operands *o, const sn_rnn_kind *k, int n_threads) {
@@ -107,8 +109,9 @@ static int64_t row_at(const snug_type *t, int64_t b, int64_t time) {
 static const snug_view *state_source(const block *k, int state, bool first) {
     const sn_rnn_state *s = &k->j->kind->states[state];
     const sn_call *c = k->j->n->c;
-    return first ? &c->in[s->initial] : k->j->kind->back ? &c->in[s->sequence]
-                                                         : &c->out[s->sequence];
+    return first              ? &c->in[s->initial]
+           : k->j->kind->back ? &c->in[s->sequence]
+                              : &c->out[s->sequence];
 }
 
 static void fill(const block *k, const sn_rnn_step *s, int64_t b0, int64_t b1) {
@@ -196,7 +199,8 @@ static void run_block(const job *j, float *stage, int64_t at) {
 static void run_parts(const void *ctx, int64_t first, int64_t end) {
     const job *j = ctx;
     for (int64_t part = first; part < end; part++)
-        for (int64_t b = sn_part_first(&j->parts, part); b < sn_part_first(&j->parts, part + 1); b++)
+        for (int64_t b = sn_part_first(&j->parts, part); b < sn_part_first(&j->parts, part + 1);
+             b++)
             run_block(j, sn_part_scratch(&j->parts, j->stages, part), b);
 }
 

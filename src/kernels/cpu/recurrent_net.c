@@ -100,9 +100,8 @@ static void pack(sn_rnn_net *n, bool back, float *packed) {
 }
 
 static sn_rnn_net open_net(const sn_call *c, const sn_rnn_kind *k, sn_rnn_operands *o) {
-    sn_rnn_net n = {.c = c,
- .r = sn_rnn_of(c, sn_rnn_fixed(k, c->attrs)),
- .stored = c->in[0].type.dtype};
+    sn_rnn_net n = {
+        .c = c, .r = sn_rnn_of(c, sn_rnn_fixed(k, c->attrs)), .stored = c->in[0].type.dtype};
     n.block_rows = sn_rnn_block_rows(n.r.B, c->n_threads);
     n.drop = n.r.drop ? n.r.drop->data : NULL;
     n.dhidden = n.r.dhidden ? n.r.dhidden->data : NULL;
