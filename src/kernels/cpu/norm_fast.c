@@ -65,14 +65,16 @@ static inline double statistic(const snug_view *v, int64_t i) {
     return load_one(v->type.dtype, v->data, i);
 }
 
-/* WIDE channels from k on, in registers over all rows of a block. kind and rows, what g and x hold,
- * are constants where this is called. */
-static inline __attribute__((always_inline)) void
-sum_wide(const sums *s, const sn_sums_kind kind, const snug_dtype rows, int64_t block, int64_t k) {
+/* n vectors of channels from k on, in registers over all rows of a block. n, kind and rows, what g
+ * and x hold, are constants where this is called. */
+static inline __attribute__((always_inline)) void sum_vectors(const sums *s, const int n,
+                                                              const sn_sums_kind kind,
+                                                              const snug_dtype rows, int64_t block,
+                                                              int64_t k) {
     vec first[4] = {0}, second[4] = {0}, mean[4] = {0}, rstd[4] = {0};
     double *out = s->partial + block * 2 * s->C + k;
 #pragma GCC unroll 4
-    for (int v = 0; v < 4 && kind == SN_SUMS_NORMALISE; v++) {
+    for (int v = 0; v < n && kind == SN_SUMS_NORMALISE; v++) {
         double m[LANES], d[LANES];
         for (int l = 0; l < LANES; l++) {
             m[l] = statistic(s->mean, k + v * LANES + l);
@@ -86,7 +88,7 @@ sum_wide(const sums *s, const sn_sums_kind kind, const snug_dtype rows, int64_t 
         const double m = kind == SN_SUMS_LAYERNORM ? statistic(s->mean, r) : 0,
                      d = kind == SN_SUMS_LAYERNORM ? statistic(s->variance, r) : 0;
 #pragma GCC unroll 4
-        for (int v = 0; v < 4; v++) {
+        for (int v = 0; v < n; v++) {
             const int64_t at = r * s->C + k + v * LANES;
             const vec g = load(rows, s->g, at);
             first[v] += g;
@@ -99,7 +101,7 @@ sum_wide(const sums *s, const sn_sums_kind kind, const snug_dtype rows, int64_t 
         }
     }
 #pragma GCC unroll 4
-    for (int v = 0; v < 4; v++) {
+    for (int v = 0; v < n; v++) {
         *(vec_in_memory *)(out + v * LANES) = first[v];
         *(vec_in_memory *)(out + s->C + v * LANES) = second[v];
     }
@@ -125,16 +127,25 @@ static inline __attribute__((always_inline)) void sum_narrow(const sums *s, cons
     s->partial[(block * 2 + 1) * s->C + k] = second;
 }
 
+/* Channels from k on as long as n vectors of them are there; the first that is left. */
+static inline __attribute__((always_inline)) int64_t sum_many(const sums *s, const int n,
+                                                              const snug_dtype rows, int64_t block,
+                                                              int64_t k, int64_t last) {
+    for (; k + n * LANES <= last; k += n * LANES)
+        if (s->kind == SN_SUMS_MOMENTS)
+            sum_vectors(s, n, SN_SUMS_MOMENTS, rows, block, k);
+        else if (s->kind == SN_SUMS_NORMALISE)
+            sum_vectors(s, n, SN_SUMS_NORMALISE, rows, block, k);
+        else
+            sum_vectors(s, n, SN_SUMS_LAYERNORM, rows, block, k);
+    return k;
+}
+
 /* Channels [k, last) of one block. */
 static inline __attribute__((always_inline)) void
 sum_strip(const sums *s, const snug_dtype rows, int64_t block, int64_t k, int64_t last) {
-    for (; k + WIDE <= last; k += WIDE)
-        if (s->kind == SN_SUMS_MOMENTS)
-            sum_wide(s, SN_SUMS_MOMENTS, rows, block, k);
-        else if (s->kind == SN_SUMS_NORMALISE)
-            sum_wide(s, SN_SUMS_NORMALISE, rows, block, k);
-        else
-            sum_wide(s, SN_SUMS_LAYERNORM, rows, block, k);
+    k = sum_many(s, WIDE / LANES, rows, block, k, last);
+    k = sum_many(s, 1, rows, block, k, last);
     for (; k < last; k++)
         sum_narrow(s, rows, block, k);
 }
