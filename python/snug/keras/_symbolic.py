@@ -60,6 +60,9 @@ class KerasTensor:
         return call(_getitem, self, key)
 
 
+_nest.KNOWN[KerasTensor] = False
+
+
 def _getitem(x, key):
     return x[key]
 
