@@ -71,8 +71,8 @@ static snug_status make_arrays(const sn_cursor *c, const snug_spec *s, int64_t r
 }
 
 /* Twice the rows, up to `most`; those there are kept. */
-static snug_status double_arrays(const sn_cursor *c, const snug_spec *s, int64_t most, int64_t *rows,
-                               snug_element *out, sn_target *to, snug_error *err) {
+static snug_status double_arrays(const sn_cursor *c, const snug_spec *s, int64_t most,
+                                 int64_t *rows, snug_element *out, sn_target *to, snug_error *err) {
     snug_element grown;
     sn_target wider;
     const int64_t more = *rows > most / 2 ? most : *rows * 2;
