@@ -1,6 +1,6 @@
 /* held.c: models trained from C, one or several on one engine, in turns; for tests/cli/test_held.py.
  *
- *     held BUDGET THREADS BATCH[=PLAN] MODEL X Y [MODEL X Y ...]
+ *     held BUDGET THREADS BATCH[=PLAN] MODEL[=PRECISION] X Y [MODEL[=PRECISION] X Y ...]
  *
  * X and Y as `snug fit` takes them. With a PLAN the model trains by that one, in a process that is as
  * large as a budget makes it (code and libraries are brought in), without validation: nothing is
@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { MOST = 4, ROUNDS = 2 };
 
@@ -20,7 +21,11 @@ typedef struct {
 } job;
 
 static snug_status open_job(snug_engine *e, char **words, job *j, snug_error *err) {
-    snug_status status = snug_model_load(e, words[0], &j->model, err);
+    char *precision = strrchr(words[0], '=');
+    if (precision)
+        *precision++ = '\0';
+    const snug_compile how = {.precision = precision};
+    snug_status status = snug_model_load_with(e, words[0], NULL, &how, &j->model, err);
     if (status == SNUG_OK)
         status = snug_feed_open(e, words[1], &j->x, err);
     if (status == SNUG_OK)
@@ -82,7 +87,8 @@ int main(int argc, char **argv) {
     snug_error err = {.code = SNUG_OK};
     size_t predicted = 0;
     if (n < 1 || n > MOST || (argc - 4) % 3 != 0) {
-        fprintf(stderr, "usage: held BUDGET THREADS BATCH[=PLAN] MODEL X Y [MODEL X Y ...]\n");
+        fprintf(stderr, "usage: held BUDGET THREADS BATCH[=PLAN] MODEL[=PRECISION] X Y "
+                        "[MODEL[=PRECISION] X Y ...]\n");
         return 2;
     }
     const snug_engine_options o = {.n_threads = atoi(argv[2])};

@@ -24,7 +24,8 @@
 typedef struct {
     snug_engine *engine;
     int64_t n, words;
-    sem_t *gate; /* each element waits for it; NULL: none does */
+    int64_t says; /* how many there are; 0: nothing */
+    sem_t *gate;  /* each element waits for it; NULL: none does */
 } source;
 
 typedef struct {
@@ -63,7 +64,7 @@ static snug_dataset *wide(const source *s) {
     snug_dataset *d;
     const snug_generator g = {.ctx = (void *)(uintptr_t)s,
                               .spec = {.n = 1, .type = {{SNUG_I64, 1, {s->words}}}},
-                              .cardinality = SNUG_UNKNOWN,
+                              .cardinality = s->says > 0 ? s->says : SNUG_UNKNOWN,
                               .open = open_source,
                               .next = next_wide,
                               .close = free};
@@ -114,6 +115,50 @@ static void test_buffers_follow_the_limit(void **state) {
     assert_true(most_taken(e, 512 * KIB) <= 512 * KIB + 8 * 66 * KIB);
     (void)most_taken(e, 1); /* one at a time, but it goes on */
     (void)most_taken(e, 0);
+}
+
+/* Batches of 64 elements of 4 KiB to the end, all kept: what was taken at once. */
+static size_t most_of_batches(snug_engine *e, int64_t says, int64_t size) {
+    snug_error err = {0};
+    const source s = {.engine = e, .n = 64, .words = 512, .says = says};
+    snug_dataset *d = wide(&s);
+    snug_iterator *it;
+    snug_element all[8];
+    snug_status status;
+    int64_t n = 0;
+    int n_all = 0;
+    TRY(snug_dataset_batch(d, size, 0, &d, &err));
+    TRY(snug_iterator_create(d, &it, &err));
+    while ((status = snug_iterator_next(it, &all[n_all], &err)) == SNUG_OK) {
+        const snug_datum *p = &all[n_all++].part[0];
+        for (int64_t i = 0; i < p->type.dims[0]; i++)
+            assert_int_equal(((int64_t *)p->data)[512 * i + 511], n++);
+        assert_true(p->type.dims[0] == size || n == 64);
+    }
+    expect_status(status, SNUG_E_END, &err);
+    assert_int_equal(n, 64);
+    const size_t most = sn_pool_peak(e);
+    while (n_all > 0)
+        snug_element_drop(&all[--n_all]);
+    snug_iterator_destroy(it);
+    snug_dataset_drop(d);
+    return most;
+}
+
+/* To find the end takes no batch more, be the last one whole, cut or the only one; and who says too
+ * few or too many of his elements loses none. */
+static void test_the_end_takes_no_batch(void **state) {
+    snug_engine *e = *state;
+    const size_t row = 4 * KIB;
+    assert_in_range(most_of_batches(e, 64, 32), 64 * row, 67 * row);
+    assert_in_range(most_of_batches(e, 64, 36), 72 * row, 75 * row);
+    assert_in_range(most_of_batches(e, 64, 64), 64 * row, 67 * row);
+    assert_in_range(most_of_batches(e, 64, 100), 64 * row, 67 * row);
+    assert_in_range(most_of_batches(e, 64, 1 << 20), 64 * row, 67 * row);
+    (void)most_of_batches(e, 10, 36);
+    (void)most_of_batches(e, 1, 100);
+    (void)most_of_batches(e, 200, 36);
+    (void)most_of_batches(e, 0, 36);
 }
 
 /* --- larger than memory ----------------------------------------------------------------------- */
@@ -327,6 +372,7 @@ static void test_random_numbers_of_workers_give_one_stream(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         engine_test(test_buffers_follow_the_limit),
+        engine_test(test_the_end_takes_no_batch),
 #ifndef __SANITIZE_THREAD__ /* its own memory is more than the group's */
         engine_test(test_a_shuffle_larger_than_memory_keeps_its_order),
 #endif

@@ -54,6 +54,65 @@ static void test_file_comes_back_as_written(void **state) {
     sn_file_close(&f);
 }
 
+typedef struct {
+    snug_io io;
+    int fails; /* what forgetting answers; 0: as the system does */
+    int64_t written, waiting, most;
+} slow_disk;
+
+static int64_t slow_pwrite(void *ctx, int fd, const void *bytes, size_t n, int64_t at) {
+    slow_disk *d = ctx;
+    const int64_t put = sn_io_system.pwrite(NULL, fd, bytes, n, at);
+    d->written += put;
+    d->waiting += put;
+    d->most = d->waiting > d->most ? d->waiting : d->most;
+    return put;
+}
+
+static int slow_forget(void *ctx, int fd, int64_t offset, int64_t bytes) {
+    slow_disk *d = ctx;
+    assert_int_equal(offset, 0);
+    assert_int_equal(bytes, d->written);
+    d->waiting = 0;
+    return d->fails ? d->fails : sn_io_system.forget(NULL, fd, offset, bytes);
+}
+
+/* Of what is written little waits in the cache, be it written at once or in pieces. */
+static void test_a_large_file_does_not_wait_in_the_cache(void **state) {
+    const file_fixture *x = *state;
+    enum { MIB = 1 << 20, ALL = 22 * MIB + 5 };
+    snug_error err = {0};
+    slow_disk d = {.io = sn_io_system};
+    d.io.ctx = &d;
+    d.io.pwrite = slow_pwrite;
+    d.io.forget = slow_forget;
+    char *bytes = calloc(1, ALL);
+    sn_file f;
+    for (size_t piece = ALL; piece >= 1 << 16; piece /= 7) {
+        d.written = d.waiting = d.most = 0;
+        expect_ok(sn_file_create(&f, &d.io, x->path, &err), &err);
+        for (size_t at = 0; at < ALL; at += piece)
+            expect_ok(
+                sn_file_write(&f, bytes, piece < ALL - at ? piece : ALL - at, (int64_t)at, &err),
+                &err);
+        expect_ok(sn_file_commit(&f, &err), &err);
+        assert_int_equal(d.written, ALL);
+        assert_in_range(d.most, 1, 8 * MIB);
+    }
+    const struct {
+        int fails;
+        snug_status status;
+    } disks[] = {{-EIO, SNUG_E_IO}, {-EINVAL, SNUG_OK}, {-ENOSYS, SNUG_OK}};
+    for (size_t i = 0; i < sizeof disks / sizeof *disks; i++) {
+        d.fails = disks[i].fails;
+        d.written = 0;
+        expect_ok(sn_file_create(&f, &d.io, x->path, &err), &err);
+        expect_status(sn_file_write(&f, bytes, ALL, 0, &err), disks[i].status, &err);
+        sn_file_close(&f);
+    }
+    free(bytes);
+}
+
 static void test_file_that_is_not_committed_leaves_nothing(void **state) {
     const file_fixture *x = *state;
     snug_error err = {0};
@@ -477,6 +536,7 @@ static void test_full_and_read_only_disks_are_named(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         file_test(test_file_comes_back_as_written),
+        file_test(test_a_large_file_does_not_wait_in_the_cache),
         file_test(test_file_that_is_not_committed_leaves_nothing),
         file_test(test_two_writers_of_one_path_share_no_file),
         file_test(test_what_killed_writers_left_is_removed),

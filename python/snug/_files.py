@@ -1,6 +1,7 @@
 """tf.io.gfile: Python's own files under TensorFlow's names."""
 import contextlib as _contextlib
 import glob as _glob
+import io as _io
 import math
 import os
 import shutil
@@ -47,6 +48,30 @@ def _whole(path):
         kind = {errors.NotFoundError: FileNotFoundError, errors.PermissionDeniedError: PermissionError,        # as Python's own files fail
                 errors.FailedPreconditionError: IsADirectoryError}.get(type(error), OSError)
         raise kind(str(error)) from None
+
+
+WAITING_MOST = 4 << 20
+
+
+class _Written(_io.FileIO):
+    """Of what is written no more than some bytes wait for the disk in the system's cache: where the memory of a group is limited they count with
+    the process, and cannot be taken back, so that with a large file a group has no room for more, and the process is killed."""
+    waiting = 0
+
+    def write(self, data):
+        n = super().write(data)
+        self.waiting += n
+        if self.waiting >= WAITING_MOST:
+            self.waiting = 0
+            os.fdatasync(self.fileno())
+            os.posix_fadvise(self.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+        return n
+
+
+def create(part):
+    """To write the file of that name, of _whole or _aside, from its beginning."""
+    from snug import _C
+    return _io.BufferedWriter(_Written(part, "w"), PIECE) if _C.info()["budget_bytes"] else open(part, "wb")
 
 
 @_contextlib.contextmanager

@@ -8,7 +8,7 @@ import secrets
 import types
 
 from snug import _C, _archives, _nest
-from snug._files import JSON_BYTES, _whole, named, publish, read_json
+from snug._files import JSON_BYTES, _whole, create, named, publish, read_json
 from snug._lazy import tf
 from snug.keras import _serial
 
@@ -51,7 +51,7 @@ def save(obj, export_dir, signatures=None, options=None):
 
 def _write_arrays(path, arrays):
     import numpy as np
-    with _whole(path) as part, open(part, "wb") as file:
+    with _whole(path) as part, create(part) as file:
         np.savez(file, **arrays)
 
 

@@ -6,7 +6,7 @@ import weakref
 
 from snug import _C, _archives
 from snug._given import default_only
-from snug._files import _whole
+from snug._files import _whole, create
 from snug._threads import aside
 
 PENDING = []    # what was restored before its variable was made
@@ -133,7 +133,7 @@ class Checkpoint:
         folder = os.path.dirname(file_prefix)
         if folder:
             os.makedirs(folder, exist_ok=True)
-        with _whole(file_prefix + ".npz") as part, open(part, "wb") as file:
+        with _whole(file_prefix + ".npz") as part, create(part) as file:
             np.savez(file, __step__=self.save_counter.numpy(), **{k: v.numpy() for k, v in self._all().items()})
         return file_prefix
 

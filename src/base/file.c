@@ -468,6 +468,28 @@ static int64_t put_bytes(sn_file *f, const void *bytes, size_t n, int64_t at) {
     return more;
 }
 
+/* Written bytes wait in the system's cache, which counts with the process where the memory of a
+ * group is limited, and cannot be taken back before the disk has them: with a large file a group
+ * has no room for more, and the process is killed. So no more than some wait. What a file system
+ * has no call for waits as it likes. */
+#define WAITING_MOST ((int64_t)4 << 20)
+
+static int wait_for_disk(sn_file *f, int64_t put, int64_t end) {
+    f->waiting += put;
+    if (!f->temporary || !f->io->forget || f->waiting < WAITING_MOST)
+        return 0;
+    f->waiting = 0;
+    int rc;
+    do {
+        rc = f->io->forget(f->io->ctx, f->fd, 0, end);
+    } while (rc == -EINTR);
+    return rc == -EINVAL || rc == -ENOSYS || rc == -EOPNOTSUPP ? 0 : rc;
+}
+
+static size_t at_once(const sn_file *f, size_t n) {
+    return f->temporary && n > (size_t)WAITING_MOST ? (size_t)WAITING_MOST : n;
+}
+
 snug_status sn_file_write(sn_file *f, const void *buffer, size_t n, int64_t offset,
                           snug_error *err) {
     assert(!f->direct || (n % SN_FILE_BLOCK == 0 && offset % SN_FILE_BLOCK == 0));
@@ -475,13 +497,16 @@ snug_status sn_file_write(sn_file *f, const void *buffer, size_t n, int64_t offs
     int n_idle = 0;
     while (done < n) {
         const int64_t at = offset + (int64_t)done;
-        const int64_t put = put_bytes(f, (const char *)buffer + done, n - done, at);
+        const int64_t put = put_bytes(f, (const char *)buffer + done, at_once(f, n - done), at);
         if (put == -EINTR)
             continue;
         /* A write of nothing would be tried for ever; no system has a reason for it but a full
          * disk. */
         if (put <= 0)
             return sn_file_fail(f->path, "write", at, put < 0 ? (int)-put : ENOSPC, err);
+        const int rc = wait_for_disk(f, put, at + put);
+        if (rc < 0)
+            return sn_file_fail(f->path, "write", at, -rc, err);
         if (!advance(f, &done, put, &n_idle))
             return sn_file_fail(f->path, "write", at, EIO, err);
     }

@@ -18,6 +18,7 @@ typedef struct {
     int fd;            /* -1: not open */
     int64_t size;      /* at opening; of a pipe, what was written */
     bool direct;       /* past the cache: only whole blocks of SN_FILE_BLOCK are moved */
+    int64_t waiting;   /* written, and left to the system's cache: of a temporary one never much */
     bool temporary;    /* made by sn_file_create and not committed: it goes away on close */
     uint64_t tag;      /* of a temporary one's name, which no other writer has */
     char path[1024];   /* of a file opened to read it is for messages only, cut if longer */

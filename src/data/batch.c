@@ -16,10 +16,13 @@
 /* Rows of an array before it is known that they come. */
 enum { FIRST_ROWS = 1024 };
 
+/* One where none should be left: only the end is asked for. */
 static int64_t rows_at_first(const sn_cursor *c, int64_t size) {
     const int64_t known = c->stage->before[0]->cardinality;
     const int64_t most = known >= 0 ? known : size <= FIRST_ROWS * 8 ? size : FIRST_ROWS;
-    return size < most ? size : most < 1 ? 1 : most;
+    if (known >= 0 && c->before[0]->given >= known)
+        return 1;
+    return size < most ? size : most;
 }
 
 snug_type sn_type_with_rows(const snug_type *row, int64_t n) {
@@ -68,8 +71,8 @@ static snug_status make_arrays(const sn_cursor *c, const snug_spec *s, int64_t r
 }
 
 /* Twice the rows, up to `most`; those there are kept. */
-static snug_status grow_arrays(const sn_cursor *c, const snug_spec *s, int64_t most, int64_t *rows,
-                               snug_element *out, sn_target *to, snug_error *err) {
+static snug_status double_arrays(const sn_cursor *c, const snug_spec *s, int64_t most,
+                                 int64_t *rows, snug_element *out, sn_target *to, snug_error *err) {
     snug_element grown;
     sn_target wider;
     const int64_t more = *rows > most / 2 ? most : *rows * 2;
@@ -82,6 +85,24 @@ static snug_status grow_arrays(const sn_cursor *c, const snug_spec *s, int64_t m
     *to = wider;
     *rows = more;
     return SNUG_OK;
+}
+
+/* All rows are full: one more, where there is one, and room for as many more; else *got is 0. */
+static snug_status grow_arrays(sn_cursor *c, int64_t most, int64_t *rows, snug_element *out,
+                               sn_target *to, int64_t *got, snug_error *err) {
+    const int64_t n = *rows;
+    snug_element next;
+    *got = 0;
+    snug_status status = sn_cursor_next(c->before[0], &next, err);
+    if (status == SNUG_E_END)
+        return SNUG_OK;
+    SNUG_TRY(status);
+    status = double_arrays(c, &c->stage->before[0]->spec, most, rows, out, to, err);
+    if (status == SNUG_OK)
+        status = sn_target_put_all(to, n, &next, err);
+    snug_element_drop(&next);
+    *got = status == SNUG_OK;
+    return status;
 }
 
 static void cut_rows(snug_element *out, int64_t n) {
@@ -103,8 +124,8 @@ static snug_status next_fixed(sn_cursor *c, snug_element *out, snug_error *err) 
     snug_status status = SNUG_OK;
     while (n < b->size) {
         if (n == rows)
-            status = grow_arrays(c, s, b->size, &rows, out, &to, err);
-        if (status == SNUG_OK)
+            status = grow_arrays(c, b->size, &rows, out, &to, &got, err);
+        else
             status = sn_cursor_fill(c->before[0], &to, n, rows - n, &got, err);
         if (status != SNUG_OK || got == 0)
             break;

@@ -21,9 +21,10 @@
 
 #define MAX_ENTRIES 256
 #define MIB         ((size_t)1 << 20)
-/* What equal runs of an interpreter differ by, an arena of its objects: told with the smallest
- * budget, not kept. */
-#define BREATH (MIB + MIB / 4)
+/* An arena of an interpreter's objects: of equal runs some have one more. */
+#define OBJECTS MIB
+/* What equal runs of an interpreter differ by: told with the smallest budget, not kept. */
+#define BREATH (OBJECTS + MIB / 4)
 /* Of a worker of a pipeline, results that may wait for who asks for them. */
 #define WAITING 4
 /* Of a node of a recording: of its graph, its plan and its session. */
@@ -530,14 +531,14 @@ static snug_status find_warm(snug_recorder *r, const sn_recording *rec, const sn
     return find_entry(r, rec, side, k, extra, out, err);
 }
 
-/* Of the process, with this plan and what is there already. By half of what equal runs differ by
- * it is wrong either way. */
+/* Of the process, with this plan and what is there already. By half of an interpreter's arena it is
+ * wrong either way. */
 static void foresee(snug_recorder *r, const sn_entry *e, size_t extra) {
     const size_t there = sn_executor_arena(r->executor, SN_MEM_FIRST_ARENA).bytes;
     const size_t arena = arena_of(e) > there ? arena_of(e) : there;
     const size_t away = sn_plan_spill_gain(e->plan->spilled_bytes, r->file != NULL);
     const size_t sum = r->share.expected + held_bytes(r) + extra - away + arena +
-                       sn_process_tables(arena) + (r->hooks.collect ? BREATH / 2 : 0);
+                       sn_process_tables(arena) + (r->hooks.collect ? OBJECTS / 2 : 0);
     size_t *const most = &r->info.predicted_peak_bytes;
     if (e->side->in_process && snug_budget_bytes(r->engine) > 0 && sum > *most)
         *most = sum;

@@ -28,6 +28,7 @@ SNUG = os.path.abspath(sys.argv.pop(1)) if len(sys.argv) > 1 else "build/snug"
 os.environ["ASAN_OPTIONS"] = "allocator_may_return_null=1:quarantine_size_mb=0"
 COMMANDS = ["plan", "fit", "evaluate", "predict", "summary", "inspect", "ops", "layers", "doctor", "data", "make-data"]
 DATA = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "data")
+BELOW_ANY = "1MiB"  # a budget that no process is within
 # Two processes of the same command differ there by more than the budgets that are compared.
 PLAIN = unittest.skipIf("SNUG_TEST_SANITIZED" in os.environ, "floors of several processes, which have a sanitizer's memory in them")
 
@@ -83,6 +84,12 @@ class Case(unittest.TestCase):
         r = self.ok(*args, "--json")
         return json.loads(r.stdout)
 
+    def floor(self, *words):
+        """The smallest budget that a plan tells, in bytes."""
+        r = self.run_snug("plan", *words, "--train", "--quick", "--json", "--budget", BELOW_ANY)
+        self.assertEqual(r.returncode, 3, r.stderr)
+        return json.loads(r.stdout)["floor_bytes"]
+
     def fit_args(self, *more, x=None, y=None, model=None):
         return ["fit", model or self.model, "--x", x or self.x, "--y", y or self.y, *more]
 
@@ -92,7 +99,7 @@ class Spill(Case):
 
     def smallest(self, *args):
         """What a refusal says is enough, in MiB."""
-        r = self.run_snug(*args, "--budget", "1MiB")
+        r = self.run_snug(*args, "--budget", BELOW_ANY)
         self.assertEqual(r.returncode, 3, r.stderr)
         return float(re.search(rb"the smallest is ([0-9.]+) MiB", r.stderr).group(1))
 
@@ -438,7 +445,7 @@ class BadInput(Case):
 
     def test_a_batch_of_more_rows_than_a_plan_has_slices(self):
         """Each row alone would be one more than a plan may have."""
-        r = self.run_snug("plan", self.model, "--batch", (1 << 20) + 1, "--budget", "1MiB", "--quick", "--json")
+        r = self.run_snug("plan", self.model, "--batch", (1 << 20) + 1, "--budget", BELOW_ANY, "--quick", "--json")
         self.assertIn(r.returncode, (0, 3), r.stderr)
         self.assertLessEqual(json.loads(r.stdout)["slices"], 1 << 20)
 
@@ -503,31 +510,30 @@ class Json(Case):
         self.assertEqual(sorted(value), sorted(keys))
 
     def test_plan_within_a_budget(self):
-        self.assertEqual(self.json_of("plan", self.model, "--batch", 8, "--train", "--budget", "64MiB", "--quick")["floor_bytes"], 0)
-        p = self.json_of("plan", self.model, "--batch", 8, "--train", "--budget", "64MiB")
+        plan = ["plan", self.model, "--batch", 8, "--train"]
+        roomy = self.floor(self.model, "--batch", 8) + (50 << 20)
+        self.assertEqual(self.json_of(*plan, "--budget", roomy, "--quick")["floor_bytes"], 0)
+        p = self.json_of(*plan, "--budget", roomy)
         self.assertTrue(p["fits"])
-        self.assertEqual(sum(r["bytes"] for r in p["rows"] if not r["in_arena"]), 64 << 20)
+        self.assertEqual(sum(r["bytes"] for r in p["rows"] if not r["in_arena"]), roomy)
         self.assertLess(p["peak_bytes"], p["floor_bytes"] + (8 << 20))
         self.assertEqual(p["means"], [])
-        self.assertTrue(self.json_of("plan", self.model, "--batch", 8, "--train", "--budget", "64MiB", "--best")["fits"])
-        small = subprocess.run([SNUG, "plan", self.model, "--batch", "8", "--train", "--budget", "9MiB", "--json"],
-                               capture_output=True, text=True)
+        self.assertTrue(self.json_of(*plan, "--budget", roomy, "--best")["fits"])
+        small = self.run_snug(*plan, "--budget", BELOW_ANY, "--json")
         self.assertEqual(small.returncode, 3)
-        self.assertIn("does not fit 9.0 MiB", small.stderr)
+        self.assertIn(b"does not fit 1.0 MiB", small.stderr)
         p = json.loads(small.stdout)
         self.assertFalse(p["fits"])
-        self.assertTrue(self.json_of("plan", self.model, "--batch", 8, "--train", "--budget", p["floor_bytes"])["fits"])
+        self.assertTrue(self.json_of(*plan, "--budget", p["floor_bytes"])["fits"])
 
     def test_a_budget_too_small_is_refused_before_data_is_looked_at(self):
-        r = subprocess.run([SNUG, "fit", self.model, "--x", "missing.npy", "--y", "missing.npy", "--budget", "9MiB"],
-                           capture_output=True, text=True)
+        r = self.run_snug("fit", self.model, "--x", "missing.npy", "--y", "missing.npy", "--budget", BELOW_ANY)
         self.assertEqual(r.returncode, 3)
-        self.assertRegex(r.stderr, r"budget of 9\.0 MiB is too small .* the smallest is \d+\.\d MiB")
-        r = subprocess.run([SNUG, "plan", self.model, "--batch", "64", "--train", "--budget", "9MiB"],
-                           capture_output=True, text=True)
+        self.assertRegex(r.stderr, rb"budget of 1\.0 MiB is too small .* the smallest is \d+\.\d MiB")
+        r = self.run_snug("plan", self.model, "--batch", "64", "--train", "--budget", BELOW_ANY)
         self.assertEqual(r.returncode, 3)
-        for text in ("does not fit 9.0 MiB: the smallest budget is", "even the smallest plan has an arena of",
-                     "what would fit:", "--budget ", "--optimizer sgd"):
+        for text in (b"does not fit 1.0 MiB: the smallest budget is", b"even the smallest plan has an arena of",
+                     b"what would fit:", b"--budget ", b"--optimizer sgd"):
             self.assertIn(text, r.stdout)
 
     @PLAIN
@@ -535,15 +541,14 @@ class Json(Case):
         # a wide layer under Adam: its plan without a gradient is smaller than any with one
         model = files.model(self.at("wide.json"), 512, [files.dense("a", 2048, "relu")], optimizer="adam", loss="mse")
         plan = [SNUG, "plan", model, "--train", "--threads", "1", "--json", "--budget"]
-        floor = json.loads(subprocess.run(plan + ["9MiB"], capture_output=True).stdout)["floor_bytes"]
+        floor = self.floor(model, "--threads", "1")
         for more, code in ((-(1 << 20), 3), (256 << 10, 0)):
             self.assertEqual(subprocess.run(plan + [str(floor + more)], capture_output=True).returncode, code)
 
     def test_batches_that_are_advised_fit(self):
         model = os.path.join(os.path.dirname(DATA), "..", "examples", "models", "shapes_cnn.json")
         common = [SNUG, "plan", model, "--train", "--threads", "1"]
-        small = subprocess.run(common + ["--batch", "1", "--budget", "9MiB", "--json"], capture_output=True)
-        budget = json.loads(small.stdout)["floor_bytes"] - (512 << 10)  # not even a batch of 1 fits
+        budget = self.floor(model, "--threads", "1", "--batch", "1") - (512 << 10)  # not even a batch of 1 fits
         for more in (0, 640 << 10):
             r = subprocess.run(common + ["--batch", "64", "--budget", str(budget + more)], capture_output=True, text=True)
             for batch in re.findall(r"--batch (\d+)", r.stdout):
@@ -564,7 +569,8 @@ class Json(Case):
     def test_a_page_stands_alone(self):
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "plan.html")
-            self.json_of("plan", self.model, "--batch", 64, "--train", "--budget", "64MiB", "--html", path)
+            roomy = self.floor(self.model, "--batch", 64) + (50 << 20)
+            self.json_of("plan", self.model, "--batch", 64, "--train", "--budget", roomy, "--html", path)
             with open(path) as file:
                 page = file.read()
         self.assertTrue(page.startswith("<!doctype html>"))
@@ -597,11 +603,13 @@ class Json(Case):
             done = subprocess.run(fit, capture_output=True, text=True)
             self.assertEqual(done.returncode, 0, done.stderr)
             self.assertEqual(json.loads(done.stdout)["arena_bytes"], plan["arena_bytes"])
-            roomy = subprocess.run(fit + ["--budget", "64MiB"], capture_output=True, text=True)
+            roomy = subprocess.run(fit + ["--budget", str(plan["peak_bytes"] + (50 << 20))], capture_output=True, text=True)
             self.assertEqual(roomy.returncode, 0, roomy.stderr)
-            tight = subprocess.run(fit + ["--budget", "5.8MiB"], capture_output=True, text=True)
-            self.assertEqual(tight.returncode, 3, tight.stderr)
-            self.assertRegex(tight.stderr, r"plan that was given needs \d+\.\d MiB, the budget is 5\.8 MiB|do not fit the budget of 5\.8 MiB")
+            needs = r"plan that was given needs \d+\.\d MiB, the budget is "
+            for budget, words in ((BELOW_ANY, needs + r"1\.0 MiB"), (str(plan["peak_bytes"] * 4 // 5), needs + "|do not fit the budget of")):
+                tight = subprocess.run(fit + ["--budget", budget], capture_output=True, text=True)
+                self.assertEqual(tight.returncode, 3, tight.stderr)
+                self.assertRegex(tight.stderr, words)
             fit[fit.index("--batch") + 1] = "16"
             wrong = subprocess.run(fit, capture_output=True, text=True)
             self.assertEqual(wrong.returncode, 4, wrong.stderr)

@@ -62,6 +62,11 @@ MODELS = {
     "resnet": ("tests/golden/model_resnet20_f32/model.json", "normal:%dx8x8x3@1", "labels:%dx1@2@4", (16, 1000, 3)),
     "transformer": ("tests/golden/model_transformer_f32/model.json", "labels:%dx10@1@12", "labels:%dx10@2@12", (100, 512, 1)),
 }
+# The same in halves: "NAME in PRECISION", wherever a name of MODELS stands. Batches, the first in a short run. An LSTM begins with an orthogonal
+# matrix, which is no half.
+HALVES = {"shapes": (48, 1024, 1), "mnist": (64, 4096), "blobs": (65536, 3), "norm": (128, 2), "lstm": (100, 1), "transformer": (100, 512),
+          "cnn": (37, 256), "wide": (1000, 64)}
+PRECISIONS = ("mixed_bf16", "mixed_f16", "bf16", "f16")
 if FULL:
     MODELS["resnet20"] = ("examples/models/resnet20.json", "normal:%dx32x32x3@1", "labels:%d@2@10", (16, 64))
 
@@ -83,8 +88,14 @@ def smallest_in(message):
     return in_pages(float(number[1]) * {"K": 1 << 10, "M": MIB, "G": 1 << 30}[number[2]]) + PAGE if number else 0
 
 
+def of(name):
+    """The row of MODELS, and its words of a command line."""
+    base, _, precision = name.partition(" in ")
+    return base, ["--precision", precision] if precision else []
+
+
 class Held(unittest.TestCase):
-    n_command = n_c = 0
+    n_command = n_c = n_halves = 0
 
     @classmethod
     def setUpClass(cls):
@@ -98,7 +109,8 @@ class Held(unittest.TestCase):
         shutil.rmtree(cls.folder)
 
     def plan(self, name, batch, threads, budget):
-        return run_json(SNUG, "plan", self.path[name], "--train", "--quick", "--batch", batch, "--threads", threads, "--json", "--budget", budget)
+        base, more = of(name)
+        return run_json(SNUG, "plan", self.path[base], *more, "--train", "--quick", "--batch", batch, "--threads", threads, "--json", "--budget", budget)
 
     def floor(self, name, batch, threads):
         key = name, batch, threads
@@ -119,9 +131,10 @@ class Held(unittest.TestCase):
 
     def fit(self, name, batch, threads, budget, counts=True):
         """With a remainder, validation with a remainder, two epochs and saving."""
-        _, x, y, _ = MODELS[name]
+        base, more = of(name)
+        _, x, y, _ = MODELS[base]
         rows = batch + batch // 3 + 1
-        return self.cage(budget, SNUG, "fit", self.path[name], "--x", x % rows, "--y", y % rows, "--val-x", x % (batch + 1), "--val-y", y % (batch + 1),
+        return self.cage(budget, SNUG, "fit", self.path[base], *more, "--x", x % rows, "--y", y % rows, "--val-x", x % (batch + 1), "--val-y", y % (batch + 1),
                          "--epochs", 2 if batch < 5000 else 1, "--save", os.path.join(self.folder, "w.safetensors"), "--batch", batch,
                          "--threads", threads, "--budget", budget, "--json", "--memory", counts=counts)
 
@@ -135,6 +148,7 @@ class Held(unittest.TestCase):
         if factor == 1:
             self.near(name, budget, peak)
         Held.n_command += 1
+        Held.n_halves += " in " in name
 
     def near(self, name, floor, taken):
         self.assertLessEqual(floor, 1.05 * taken + (2.5 if name == "resnet20" else 1.5) * MIB, f"a floor of {floor / MIB:.2f} MiB is told, {taken / MIB:.2f} suffice")
@@ -258,7 +272,10 @@ class Held(unittest.TestCase):
 
     # --- from C -----------------------------------------------------------------------------------------------------------------------------------
     def train(self, names, batch, threads, budget):
-        jobs = [w for n in names for w in (self.path[n], MODELS[n][1] % (2 * batch + 3), MODELS[n][2] % (2 * batch + 3))]
+        jobs = []
+        for base, more in map(of, names):
+            _, x, y, _ = MODELS[base]
+            jobs += ["=".join([self.path[base], *more[1:]]), x % (2 * batch + 3), y % (2 * batch + 3)]
         done, peak = self.cage(budget, HELD, budget, threads, batch, *jobs)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         return json.loads(done.stdout), peak
@@ -274,14 +291,37 @@ class Held(unittest.TestCase):
         pairs = [("shapes",), ("mnist", "shapes"), ("lstm", "wide"), ("shapes", "mnist")]
         for names in pairs + ([("cnn", "norm"), ("wide",), ("lstm",), ("deep", "blobs")] if FULL else []):
             for batch, threads in ((48, 1), (64, 2)) if FULL else ((48, 2),):
-                floor = max(self.told(n, batch, threads) for n in names)
-                beside = MIB * len(names) if len(names) > 1 else 0  # graphs and weights of the other
-                for factor in FACTORS if FULL else (1, 1.03, 1.15, 2):
-                    with self.subTest(models=names, batch=batch, threads=threads, factor=factor):
-                        told, peak = self.train(names, batch, threads, in_pages(factor * (floor + beside)))
-                        self.assertEqual(told["status"], 0, told["error"])
-                        self.foreseen(told["predicted_peak_bytes"], peak)
-                        Held.n_c += 1
+                self.hold_c(names, batch, threads, FACTORS if FULL else (1, 1.03, 1.15, 2))
+
+    def hold_c(self, names, batch, threads, factors):
+        floor = max(self.told(n, batch, threads) for n in names)
+        beside = MIB * len(names) if len(names) > 1 else 0  # graphs and weights of the other
+        for factor in factors:
+            with self.subTest(models=names, batch=batch, threads=threads, factor=factor):
+                told, peak = self.train(names, batch, threads, in_pages(factor * (floor + beside)))
+                self.assertEqual(told["status"], 0, told["error"])
+                self.foreseen(told["predicted_peak_bytes"], peak)
+                Held.n_c += 1
+                Held.n_halves += " in " in names[0]
+
+    # --- halves -----------------------------------------------------------------------------------------------------------------------------------
+    def test_halves_by_the_command(self):
+        """In a short run each precision with one model."""
+        for i, (name, batches) in enumerate(HALVES.items()):
+            for k, precision in enumerate(PRECISIONS if name != "lstm" else PRECISIONS[:2]):
+                for batch in batches if FULL else batches[:i == k]:
+                    for factor in (1, 1.03, 1.15, 2) if FULL else (1, 1.15):
+                        threads = 1 + (i + k) % 2
+                        with self.subTest(model=name, precision=precision, batch=batch, threads=threads, factor=factor):
+                            self.hold(f"{name} in {precision}", batch, threads, factor)
+
+    def test_halves_from_c(self):
+        """Alone, and beside a model of another precision."""
+        cases = [(("shapes in mixed_bf16",), 48, 2), (("mnist in mixed_f16", "shapes"), 48, 1)]
+        more = [(("norm in mixed_bf16",), 64, 1), (("lstm in mixed_bf16", "wide in f16"), 48, 2), (("wide in mixed_f16",), 1000, 1),
+                (("blobs in bf16",), 65536, 2), (("cnn in mixed_f16", "norm"), 37, 2), (("mnist in f16",), 1, 1)]
+        for names, batch, threads in cases + (more if FULL else []):
+            self.hold_c(names, batch, threads, (1, 1.03, 1.15, 2) if FULL else (1, 1.15))
 
 
 def has_groups():
@@ -293,5 +333,6 @@ if __name__ == "__main__":
     if not has_groups():
         sys.exit(77)
     went = unittest.main(argv=sys.argv[:1], verbosity=1, exit=False).result.wasSuccessful()
-    print(f"held: {Held.n_command} configurations by the command, {Held.n_c} from C")
-    sys.exit(0 if went and Held.n_command + Held.n_c >= (400 if FULL else 80) else 1)
+    print(f"held: {Held.n_command} configurations by the command, {Held.n_c} from C; {Held.n_halves} of them in halves")
+    enough = Held.n_command + Held.n_c >= (400 if FULL else 80) and Held.n_halves >= (80 if FULL else 12)
+    sys.exit(0 if went and enough else 1)

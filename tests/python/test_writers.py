@@ -40,6 +40,27 @@ FOLDERS = {"data": "    data.save(path)", "module": "    tf.saved_model.save(mod
            "manager": "    tf.train.CheckpointManager(checkpoint, path, max_to_keep=1).save(2 * k + int(value))"}
 
 
+# Under a budget: the most that was written of a file before the disk was waited for.
+SLOW = """
+import os, sys
+import numpy as np, tensorflow as tf
+from tensorflow import keras
+from snug import _files
+most, sync = [0], os.fdatasync
+def write(self, data, real=_files._Written.write):
+    before, n = self.waiting, real(self, data)
+    most[0] = max(most[0], before + n)
+    return n
+def fdatasync(fd):
+    synced.append(fd)
+    sync(fd)
+synced, os.fdatasync, _files._Written.write = [], fdatasync, write
+m = keras.Sequential([keras.Input((1024,)), keras.layers.Dense(3072)])
+getattr(m, sys.argv[2])(sys.argv[1])
+print(most[0], len(synced))
+"""
+
+
 class WritersTest(unittest.TestCase):
     def setUp(self):
         self.folder = tempfile.TemporaryDirectory()
@@ -47,6 +68,20 @@ class WritersTest(unittest.TestCase):
 
     def path(self, name):
         return os.path.join(self.folder.name, name)
+
+    def test_under_a_budget_little_waits_in_the_cache(self):
+        for name, how, files in (("m.keras", "save", 2), ("m.weights.h5", "save_weights", 1), ("m.npz", "save_weights", 1),
+                                 ("m.safetensors", "save_weights", 1), ("m.h5", "save", 1)):
+            path = self.path(name)
+            with open(self.path("slow.py"), "w") as file:
+                file.write(SLOW)
+            done = subprocess.run([sys.executable, "-B", "-m", "snug", "--budget", "200MiB", self.path("slow.py"), path, how], capture_output=True,
+                                  text=True)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            most, times = map(int, done.stdout.split())
+            self.assertGreater(os.path.getsize(path), 12 << 20)
+            self.assertLessEqual(most, 5 << 20, name)
+            self.assertGreaterEqual(times, 2 * files, name)
 
     def test_two_writers_have_two_files(self):
         path = self.path("file")

@@ -2,7 +2,7 @@
 import os
 
 from snug import _C, _archives, _graph, _train
-from snug._files import _whole
+from snug._files import _whole, create
 from snug._given import default_only
 from snug._lazy import tf
 
@@ -219,7 +219,7 @@ class Saver:
             save_path = f"{save_path}-{int(step):08d}" if self._padded else f"{save_path}-{int(step)}"
         os.makedirs(os.path.dirname(save_path) or ".", exist_ok=True)
         values = dict(zip(self.variables, sess.run(list(self.variables.values()))))
-        with _whole(save_path + ".npz") as part, open(part, "wb") as file:
+        with _whole(save_path + ".npz") as part, create(part) as file:
             np.savez(file, **values)
         if write_state:
             self.last_checkpoints = [p for p in self.last_checkpoints if p != save_path] + [save_path]

@@ -15,7 +15,7 @@ import math
 import os
 import struct
 
-from snug._files import open_regular
+from snug._files import create, open_regular
 from snug._given import as_array
 
 UNDEFINED = (1 << 64) - 1
@@ -141,7 +141,7 @@ def _type_of(dtype):
 
 def write(path, tree):
     """A tree of dicts and arrays as a file."""
-    with open(path, "wb") as file:
+    with create(path) as file:
         w = _Writer(file)
         header, index, heap = w.group(tree)
         w.put(0, MAGIC + bytes([0, 0, 0, 0, 0, 8, 8, 0]) + struct.pack("<HHI", LEAF, INNER, 0)

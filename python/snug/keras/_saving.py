@@ -6,7 +6,7 @@ import os
 import struct
 
 from snug import _archives, _C
-from snug._files import JSON_BYTES, _aside, _whole, assign_all, check_json, damaged, parse_json, pieces, stored
+from snug._files import JSON_BYTES, _aside, _whole, assign_all, check_json, create, damaged, parse_json, pieces, stored
 
 
 def _kind(path):
@@ -127,7 +127,7 @@ def save_weights(model, path, overwrite=True):
         if kind == "h5":
             _write_h5(part, _groups(model), model)
         elif kind == "npz":
-            with open(part, "wb") as file:
+            with create(part) as file:
                 _write_npz(file, arrays)
         else:
             _write_safetensors(part, arrays)
@@ -159,7 +159,7 @@ def _write_safetensors(path, arrays):
         at += a.nbytes
     text = json.dumps(head).encode()
     text += b" " * (-len(text) % 8)
-    with open(path, "wb") as file:
+    with create(path) as file:
         file.write(struct.pack("<Q", len(text)) + text)
         for a in arrays.values():
             for piece in a.pieces() if hasattr(a, "pieces") else pieces(a):
@@ -398,7 +398,7 @@ def save_model(model, path, overwrite=True, include_optimizer=True):
     config = _serial.serialize_keras_object(model)
     with _whole(path) as part, _aside(path) as weights:
         _write_h5(weights, _with_optimizer(model), model)
-        with zipfile.ZipFile(part, "w") as file:
+        with create(part) as made, zipfile.ZipFile(made, "w") as file:
             file.writestr(_METADATA, json.dumps({"keras_version": __version__, "date_saved": time.strftime("%Y-%m-%d@%H:%M:%S")}))
             file.writestr(_CONFIG, json.dumps(config))
             file.write(weights, _WEIGHTS)
