@@ -9,7 +9,7 @@
 set -eu
 build=$1
 shift
-[ $# -gt 0 ] || set -- test_cuda_ops test_golden gpu_closing bench_step
+[ $# -gt 0 ] || set -- test_cuda_ops test_cuda_together test_golden gpu_closing bench_step
 out=$build/carry
 cmake --build "$build" --target snug snug_cuda snug_package snug_venv "$@" > /dev/null
 mkdir -p "$out"

@@ -48,6 +48,7 @@ sanitize() {
 }
 operators() {
     step "every row against the processor" 120 "$bin/test_cuda_ops"
+    step "calls that run together" 60 "$bin/test_cuda_together"
     step "Keras' runs" 150 "$bin/test_golden"
     step "closing" 60 "$bin/gpu_closing" examples/models/resnet20.json 128
     local runs="mlp_f32 cnn_f32 lstm_plain_f32 batchnorm_dense_f32 attention_heads_f32"

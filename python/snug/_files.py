@@ -140,8 +140,16 @@ def check_json(pieces):
         raise ValueError(f"a JSON text of {size} bytes with more lists and values than configurations have")
 
 
-def parse_json(text, kind=dict, limit=JSON_BYTES):
-    """A text that nobody vouches for, as JSON; ValueError: it is none, or too long, nested too deep, or another kind of value."""
+def parse_json(text, kind=dict, limit=JSON_BYTES, path=None):
+    """A text that nobody vouches for, as JSON; ValueError: it is none, or too long, nested too deep, or another kind of value. Says which
+    file it stands in, where that is given."""
+    try:
+        return _parsed_json(text, kind, limit)
+    except ValueError as error:          # of JSON or UTF-8, too: none that a caller would know
+        raise ValueError(f"'{path}': {error}" if path else str(error)) from None
+
+
+def _parsed_json(text, kind, limit):
     import json
     if len(text) > limit:
         raise ValueError(f"a JSON text of {len(text)} bytes; at most {limit} are read")
@@ -150,6 +158,8 @@ def parse_json(text, kind=dict, limit=JSON_BYTES):
         found = json.loads(text)
     except RecursionError:
         raise ValueError("the JSON text is nested too deep") from None
+    except ValueError as error:
+        raise ValueError(f"the JSON text is damaged: {error}") from None
     if not isinstance(found, kind):
         raise ValueError(f"the JSON text holds a {type(found).__name__}, not a {kind.__name__}")
     return found
@@ -170,7 +180,7 @@ def read_json(path, kind=dict, limit=1 << 20):
     with open_regular(path) as file:
         check_json(bounded(file, limit, f"'{path}'"))
         file.seek(0)
-        return parse_json(file.read(limit + 1), kind, limit)
+        return parse_json(file.read(limit + 1), kind, limit, path)
 
 
 def bounded(file, limit, what):

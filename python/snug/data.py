@@ -113,8 +113,27 @@ def _as_error(error):
     return made
 
 
+def _at_least_one(word, value, otherwise=()):
+    """The number, or what stands for one that TensorFlow chooses."""
+    if value not in otherwise and int(value) < 1:
+        raise tf.errors.InvalidArgumentError(None, None, f"{word} must be greater than zero; it is {int(value)}")
+    return value
+
+
 def _workers(num_parallel_calls):
-    return 0 if num_parallel_calls is None else int(num_parallel_calls)
+    return int(_at_least_one("num_parallel_calls", num_parallel_calls, (None, AUTOTUNE)) or 0)
+
+
+def _no_answer(what):
+    return ValueError(f"Invalid `predicate`. `predicate` must return a `tf.bool` scalar tensor, but it returns {what}.")
+
+
+def _truth(value):
+    """What a predicate said when it was called."""
+    kind = getattr(value, "dtype", None)
+    if not isinstance(value, bool) and (kind is None or as_dtype(kind).name != "bool" or tuple(value.shape)):
+        raise _no_answer(value)
+    return bool(value)
 
 
 def _seed(seed):
@@ -245,14 +264,18 @@ class Dataset:
 
     def filter(self, predicate, name=None):
         f = _Predicate(predicate, self)
+        kinds = [(kind.name, dims or ()) for kind, dims in f.spec]
+        if kinds != [("bool", ())]:
+            raise _no_answer(", ".join(f"{name}{list(dims)}" for name, dims in kinds) or "nothing")
         return self._stage("_FilterDataset", lambda d: d.filter(f.run, f.spec))
 
     def flat_map(self, map_func, name=None):
         return self._expand(map_func, 1, 1, 0, "_FlatMapDataset")
 
     def interleave(self, map_func, cycle_length=None, block_length=None, num_parallel_calls=None, deterministic=None, name=None):
-        cycle = os.cpu_count() or 1 if cycle_length in (None, AUTOTUNE) else int(cycle_length)
-        return self._expand(map_func, cycle, int(block_length or 1), _workers(num_parallel_calls), "_InterleaveDataset")
+        cycle = os.cpu_count() or 1 if cycle_length in (None, AUTOTUNE) else int(_at_least_one("cycle_length", cycle_length))
+        block = 1 if block_length is None else int(_at_least_one("block_length", block_length))
+        return self._expand(map_func, cycle, block, _workers(num_parallel_calls), "_InterleaveDataset")
 
     def _expand(self, map_func, cycle, block, workers, word):
         f = _Captured(map_func, self)
@@ -276,7 +299,7 @@ class Dataset:
     def take_while(self, predicate, name=None):
         def elements():
             for parts in self._raw():
-                if not bool(_call(predicate, self._shape, parts)):
+                if not _truth(_call(predicate, self._shape, parts)):
                     return
                 yield parts
         return self._again(elements, "_TakeWhileDataset")
@@ -441,7 +464,8 @@ class Dataset:
                 key = _call(key_func, self._shape, parts)
                 k = int(key)
                 held.setdefault(k, (key, []))[1].append(parts)
-                if len(held[k][1]) >= int(window_size if window_size_func is None else window_size_func(key)):
+                size = window_size if window_size_func is None else window_size_func(key)
+                if len(held[k][1]) >= int(_at_least_one("window_size", size)):
                     yield together(*held.pop(k))
             for k in sorted(held):
                 yield together(*held[k])
@@ -656,7 +680,7 @@ class _Predicate(_Captured):
         self.run, self.shape, self.spec = self._python, LEAF, [(BY_NAME["bool"], ())]
 
     def _python(self, parts):
-        return [bool(_call(self.function, self.dataset._shape, parts))]
+        return [_truth(_call(self.function, self.dataset._shape, parts))]
 
 
 class _Windows(Dataset):

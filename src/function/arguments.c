@@ -248,8 +248,12 @@ uint32_t sn_fn_axes(sn_fn_call *c, const char *name, int rank) {
     int n;
     uint32_t set = 0;
     const int64_t *axes = sn_fn_ints(c, name, &n);
-    for (int i = 0; i < n; i++)
-        set |= 1u << resolve_axis(c, axes[i], rank);
+    for (int i = 0; i < n && !sn_fn_failed(c); i++) {
+        const uint32_t one = 1u << resolve_axis(c, axes[i], rank);
+        if (set & one)
+            sn_fn_refuse(c, SNUG_E_INVALID, "%s has axis %lld twice", name, (long long)axes[i]);
+        set |= one;
+    }
     return sn_fn_failed(c) ? 0 : set;
 }
 
@@ -298,19 +302,24 @@ static sn_value wide_whole(sn_fn_call *c, int64_t v) {
     return sn_build_add(c->b, above, sn_build_scalar(c->b, SNUG_I64, (double)low));
 }
 
-/* A number as this dtype has it: of 8 bits it keeps the lowest ones, as TensorFlow's do. */
+/* A number as this dtype has it: of 8 or 32 bits it keeps the lowest ones, as TensorFlow's do. */
 static double number_as(const snug_argument *a, snug_dtype dtype) {
-    if (a->kind != SNUG_ARG_INTEGER || (dtype != SNUG_I8 && dtype != SNUG_U8))
+    if (a->kind != SNUG_ARG_INTEGER)
         return number_of(a);
-    const int64_t low = a->integer & 255;
-    return (double)(dtype == SNUG_I8 && low > 127 ? low - 256 : low);
+    return dtype == SNUG_I8    ? (double)(int8_t)a->integer
+           : dtype == SNUG_U8  ? (double)(uint8_t)a->integer
+           : dtype == SNUG_I32 ? (double)(int32_t)a->integer
+                               : number_of(a);
 }
 
-static sn_value scalar(sn_fn_call *c, const snug_argument *a, snug_dtype dtype) {
+bool sn_fn_is_wide(int64_t v) {
     const int64_t most = (int64_t)1 << 53;
+    return v > most || v < -most;
+}
+
+sn_value sn_fn_scalar(sn_fn_call *c, const snug_argument *a, snug_dtype dtype) {
     const double v = number_as(a, dtype);
-    if (dtype == SNUG_I64 && a->kind == SNUG_ARG_INTEGER &&
-        (a->integer > most || a->integer < -most))
+    if (dtype == SNUG_I64 && a->kind == SNUG_ARG_INTEGER && sn_fn_is_wide(a->integer))
         return wide_whole(c, a->integer);
     return sn_build_scalar(c->b, dtype,
                            dtype == SNUG_F32                       ? sn_fn_rounded(c, v)
@@ -460,7 +469,7 @@ static sn_value value_of(sn_fn_call *c, const snug_argument *a) {
     if (a->kind == SNUG_ARG_LIST)
         return stack_of(c, a);
     if (is_number(a))
-        return scalar(c, a, own_dtype(c, a));
+        return sn_fn_scalar(c, a, own_dtype(c, a));
     sn_fn_refuse(c, SNUG_E_INVALID, "a text or dtype where a tensor is wanted");
     return SN_NO_VALUE;
 }
@@ -479,7 +488,7 @@ sn_value sn_fn_float(sn_fn_call *c, int i) {
 static sn_value value_as(sn_fn_call *c, const snug_argument *a, snug_dtype dtype) {
     if (is_number(a) && !sn_fn_failed(c)) {
         if (a->kind != SNUG_ARG_REAL || sn_dtype_is_float(dtype) || a->real == floor(a->real))
-            return scalar(c, a, dtype);
+            return sn_fn_scalar(c, a, dtype);
         sn_fn_refuse(c, SNUG_E_SHAPE, "%g is no %s", a->real, snug_dtype_name(dtype));
         return SN_NO_VALUE;
     }

@@ -124,10 +124,13 @@ snug_dtype sn_fn_dtype(sn_fn_call *c, const char *name, snug_dtype otherwise);
 const int64_t *sn_fn_ints(sn_fn_call *c, const char *name, int *n);
 /* An axis from the front; `otherwise` (may be negative) where none is given. 0 after an error. */
 int sn_fn_axis(sn_fn_call *c, const char *name, int rank, int otherwise);
-/* A set of axes; 0 where none are given. */
+/* A set of axes, each of them once; 0 where none are given. */
 uint32_t sn_fn_axes(sn_fn_call *c, const char *name, int rank);
 /* Whether it is the empty list, axis=[]: over no axis, each element for itself. */
 bool sn_fn_no_axes(sn_fn_call *c, const char *name);
+/* A number as a tensor; and whether a whole one has more bits than numbers of a graph. */
+sn_value sn_fn_scalar(sn_fn_call *c, const snug_argument *a, snug_dtype dtype);
+bool sn_fn_is_wide(int64_t v);
 /* A shape; false after an error. dtype is not set. */
 bool sn_fn_shape(sn_fn_call *c, const char *name, snug_type *out);
 /* Pictures with their channels last, and results as they came, by the argument data_format. */

@@ -366,44 +366,66 @@ static sn_value count_up(sn_fn_call *c, int64_t n, snug_dtype dtype) {
     return sn_build_scan(c->b, SN_OP_cumsum, sn_build_fill(c->b, &t, 1), 0, true, false);
 }
 
-/* The arguments of range and arange: start, limit and delta in Python's manner. */
-static bool range_of(sn_fn_call *c, double *start, double *limit, double *delta, bool *whole) {
+/* Of range and arange. */
+typedef struct {
+    double start, limit, delta;
+    int64_t first, last, step; /* the same where all of them are whole */
+    bool whole;
+} steps;
+
+/* The arguments in Python's manner. */
+static bool range_of(sn_fn_call *c, steps *s) {
     const char *const last = sn_fn_place(c, "limit") >= 0  ? "limit"
                              : sn_fn_place(c, "stop") >= 0 ? "stop"
                                                            : "end",
                       *const by = sn_fn_place(c, "delta") >= 0 ? "delta" : "step";
-    *start = sn_fn_real(c, "start");
-    *delta = sn_fn_given(c, by) ? sn_fn_real(c, by) : 1;
-    *whole = sn_fn_argument(c, "start")->kind != SNUG_ARG_REAL &&
-             sn_fn_argument(c, last)->kind != SNUG_ARG_REAL &&
-             sn_fn_argument(c, by)->kind != SNUG_ARG_REAL;
-    if (sn_fn_given(c, last)) {
-        *limit = sn_fn_real(c, last);
-    } else {
-        *limit = *start;
-        *start = 0;
-    }
-    if (*delta == 0 || !isfinite(*start) || !isfinite(*limit) || !isfinite(*delta))
-        sn_fn_refuse(c, SNUG_E_INVALID, "from %g to %g by %g", *start, *limit, *delta);
+    const bool both = sn_fn_given(c, last), steps_by = sn_fn_given(c, by);
+    const char *const end = both ? last : "start";
+    s->start = both ? sn_fn_real(c, "start") : 0;
+    s->limit = sn_fn_real(c, end);
+    s->delta = steps_by ? sn_fn_real(c, by) : 1;
+    s->whole = sn_fn_argument(c, "start")->kind != SNUG_ARG_REAL &&
+               sn_fn_argument(c, last)->kind != SNUG_ARG_REAL &&
+               sn_fn_argument(c, by)->kind != SNUG_ARG_REAL;
+    s->first = s->whole && both ? sn_fn_int(c, "start") : 0;
+    s->last = s->whole ? sn_fn_int(c, end) : 0;
+    s->step = s->whole && steps_by ? sn_fn_int(c, by) : 1;
+    const bool away = (s->limit - s->start) * s->delta < 0;
+    if (s->delta == 0 || (away && !c->promotes) || !isfinite(s->start) || !isfinite(s->limit) ||
+        !isfinite(s->delta))
+        sn_fn_refuse(c, SNUG_E_INVALID, "from %g to %g by %g", s->start, s->limit, s->delta);
     return !sn_fn_failed(c);
 }
 
+/* How many numbers there are. */
+static int64_t count_of(const steps *s) {
+    const double n = ceil((s->limit - s->start) / s->delta);
+    if (!s->whole || n <= 0)
+        return n > 0 ? (int64_t)n : 0;
+    const uint64_t from = (uint64_t)s->first, to = (uint64_t)s->last, by = (uint64_t)s->step;
+    return (int64_t)(s->step > 0 ? (to - from - 1) / by + 1 : (from - to - 1) / (0 - by) + 1);
+}
+
 void sn_fn_range(sn_fn_call *c) {
-    double start, limit, delta;
-    bool whole;
-    if (!range_of(c, &start, &limit, &delta, &whole))
+    steps s;
+    if (!range_of(c, &s))
         return;
-    const double steps = ceil((limit - start) / delta);
-    const int64_t n = steps > 0 ? (int64_t)steps : 0;
-    const snug_dtype dtype = sn_fn_dtype(c, "dtype", whole ? SNUG_I32 : c->floats);
+    const int64_t n = count_of(&s);
+    const snug_dtype dtype = sn_fn_dtype(c, "dtype", s.whole ? SNUG_I32 : c->floats);
     if (sn_dtype_is_int(dtype) && n <= SN_FN_MAX_ITEMS) {
         int64_t v[SN_FN_MAX_ITEMS];
         for (int64_t i = 0; i < n; i++)
-            v[i] = (int64_t)start + i * (int64_t)delta;
+            v[i] = s.whole ? s.first + i * s.step : (int64_t)s.start + i * (int64_t)s.delta;
         sn_fn_known(c, &(snug_type){dtype, 1, {n}}, v);
         return;
     }
-    c->out[0] = sn_fn_affine(c, count_up(c, n, dtype), delta, start);
+    if (dtype != SNUG_I64 || !sn_fn_is_wide(s.first)) {
+        c->out[0] = sn_fn_affine(c, count_up(c, n, dtype), s.delta, s.start);
+        return;
+    }
+    const snug_argument first = {.kind = SNUG_ARG_INTEGER, .integer = s.first};
+    c->out[0] = sn_build_add(c->b, sn_fn_affine(c, count_up(c, n, dtype), s.delta, 0),
+                             sn_fn_scalar(c, &first, dtype));
 }
 
 void sn_fn_linspace(sn_fn_call *c) {

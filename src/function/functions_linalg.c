@@ -1,5 +1,6 @@
 /* functions_linalg.c: products, norms, diagonals and triangles. Products of whole numbers are made
- * in f64, which is exact below 2^53. */
+ * in f64, of 16 bits at a time: sums of up to 2^21 such products are exact, and what they come to
+ * is what the dtype keeps of them, as in TensorFlow. */
 #include "function/function_call.h"
 
 #include "base/size.h"
@@ -9,15 +10,61 @@
 #include <string.h>
 
 /* --- products --------------------------------------------------------------------------------- */
+/* Something that is linear in each of its operands, in f64; y is not there where it has one. */
+typedef struct {
+    sn_value (*apply)(sn_fn_call *c, const void *of, sn_value x, sn_value y);
+    const void *of;
+} linear;
+
+enum { LIMB_BITS = 16, MOST_LIMBS = 4 };
+
+/* x is the sum of limb k times 2^(16 k); all but the highest are 0 to 65535. */
+static int split(sn_fn_call *c, sn_value x, sn_value limbs[MOST_LIMBS]) {
+    const size_t bytes = snug_dtype_bytes(sn_fn_dtype_of(c, x));
+    const int n = bytes > 4 ? 4 : bytes > 2 ? 2 : 1;
+    sn_value rest = sn_build_cast(c->b, x, SNUG_I64);
+    for (int k = 0; k < n; k++) {
+        const sn_value base = sn_fn_like(c, rest, 1 << LIMB_BITS),
+                       limb = k + 1 < n ? sn_build_mod(c->b, rest, base) : rest;
+        rest = k + 1 < n ? sn_build_floor_div(c->b, rest, base) : rest;
+        limbs[k] = sn_build_cast(c->b, limb, SNUG_F64);
+    }
+    return n;
+}
+
+/* Of whole numbers, as i64: what is beyond its bits is not there. */
+static sn_value apply_to_whole(sn_fn_call *c, const linear *l, sn_value x, sn_value y) {
+    sn_value in_x[MOST_LIMBS], in_y[MOST_LIMBS] = {SN_NO_VALUE}, sum = SN_NO_VALUE;
+    const int n_x = split(c, x, in_x), n_y = sn_value_ok(y) ? split(c, y, in_y) : 1;
+    const int most = n_x > n_y ? n_x : n_y;
+    for (int i = 0; i < n_x; i++)
+        for (int k = 0; k < n_y && i + k < most; k++) {
+            const sn_value part =
+                sn_build_cast(c->b, l->apply(c, l->of, in_x[i], in_y[k]), SNUG_I64);
+            const sn_value scaled =
+                i + k ? sn_build_mul(c->b, part, sn_fn_like(c, part, ldexp(1, LIMB_BITS * (i + k))))
+                      : part;
+            sum = sn_value_ok(sum) ? sn_build_add(c->b, sum, scaled) : scaled;
+        }
+    return sum;
+}
+
+typedef struct {
+    bool turn_x, turn_y;
+} turns;
+
+static sn_value apply_matmul(sn_fn_call *c, const void *of, sn_value x, sn_value y) {
+    const turns *t = of;
+    return sn_build_matmul_t(c->b, x, y, t->turn_x, t->turn_y);
+}
+
 /* A product of two matrices in the operands' dtype. */
 static sn_value product(sn_fn_call *c, sn_value x, sn_value y, bool turn_x, bool turn_y) {
     const snug_dtype dtype = sn_fn_type(c, x).dtype;
+    const turns t = {turn_x, turn_y};
     if (sn_fn_failed(c) || sn_dtype_is_float(dtype))
-        return sn_build_matmul_t(c->b, x, y, turn_x, turn_y);
-    return sn_build_cast(c->b,
-                         sn_build_matmul_t(c->b, sn_build_cast(c->b, x, SNUG_F64),
-                                           sn_build_cast(c->b, y, SNUG_F64), turn_x, turn_y),
-                         dtype);
+        return apply_matmul(c, &t, x, y);
+    return sn_build_cast(c->b, apply_to_whole(c, &(linear){apply_matmul, &t}, x, y), dtype);
 }
 
 /* Matrices that all have the same right factor are rows of one. */
@@ -286,6 +333,17 @@ static sn_value without_twins(sn_fn_call *c, sn_value x, char *term) {
     return x;
 }
 
+static sn_value apply_einsum(sn_fn_call *c, const void *text, sn_value x, sn_value y) {
+    return sn_build_einsum(c->b, text, (sn_value[]){x, y}, sn_value_ok(y) ? 2 : 1);
+}
+
+/* Of whole numbers, i64. */
+static sn_value sum_over(sn_fn_call *c, const char *text, sn_value x, sn_value y) {
+    if (sn_fn_failed(c) || sn_dtype_is_float(sn_fn_dtype_of(c, x)))
+        return apply_einsum(c, text, x, y);
+    return apply_to_whole(c, &(linear){apply_einsum, text}, x, y);
+}
+
 /* Two at a time, from the left. */
 void sn_fn_einsum(sn_fn_call *c) {
     sn_value x[SN_MAX_IN];
@@ -297,22 +355,22 @@ void sn_fn_einsum(sn_fn_call *c) {
     if (n != e.n)
         return sn_fn_refuse(c, SNUG_E_INVALID, "the equation has %d terms for %d tensors", e.n, n);
     const snug_dtype dtype = sn_fn_dtype_of(c, x[0]);
-    const bool whole = !sn_dtype_is_float(dtype);
     for (int i = 0; i < n; i++)
-        x[i] = without_twins(c, whole ? sn_build_cast(c->b, x[i], SNUG_F64) : x[i], e.term[i]);
+        x[i] = without_twins(c, x[i], e.term[i]);
     for (int i = 1; i + 1 < n; i++) {
         char part[32];
         between(&e, i, part, sizeof part);
         snprintf(text, sizeof text, "%s,%s->%s", e.term[i - 1], e.term[i], part);
-        x[i] = sn_build_einsum(c->b, text, x + i - 1, 2);
+        x[i] = sum_over(c, text, x[i - 1], x[i]);
         snprintf(e.term[i], sizeof e.term[i], "%s", part);
     }
     if (n == 1)
         snprintf(text, sizeof text, "%s->%s", e.term[0], e.result);
     else
         snprintf(text, sizeof text, "%s,%s->%s", e.term[n - 2], e.term[n - 1], e.result);
-    const sn_value sum = sn_build_einsum(c->b, text, x + (n > 1 ? n - 2 : 0), n > 1 ? 2 : 1);
-    c->out[0] = whole ? sn_build_cast(c->b, sum, dtype) : sum;
+    const sn_value sum =
+        n > 1 ? sum_over(c, text, x[n - 2], x[n - 1]) : sum_over(c, text, x[0], SN_NO_VALUE);
+    c->out[0] = sn_dtype_is_float(dtype) ? sum : sn_build_cast(c->b, sum, dtype);
 }
 
 /* --- norms ------------------------------------------------------------------------------------ */

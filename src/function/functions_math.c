@@ -358,6 +358,22 @@ void sn_fn_logaddexp(sn_fn_call *c) {
                              sn_build_softplus(c->b, sn_build_neg(c->b, apart)));
 }
 
+/* Whole numbers have no whole inverse: an error where the exponent is negative, which a root tells
+ * of those that only a run knows. */
+static sn_value whole_exponent(sn_fn_call *c, sn_value y) {
+    double v;
+    if (sn_fn_failed(c) || !sn_dtype_is_int(sn_fn_dtype_of(c, y)))
+        return y;
+    const bool known = sn_fn_number(c, 1, &v);
+    if (known && v < 0)
+        sn_fn_refuse(c, SNUG_E_DATA, "Integers to negative integer powers are not allowed");
+    if (known)
+        return y;
+    const sn_value root = sn_build_sqrt(c->b, sn_build_cast(c->b, y, SNUG_F32));
+    const sn_value none = sn_build_affine(c->b, sn_build_check_finite(c->b, root), 0, 0);
+    return sn_build_add(c->b, y, sn_build_cast(c->b, none, sn_fn_dtype_of(c, y)));
+}
+
 void sn_fn_pow(sn_fn_call *c) {
     sn_value x, y;
     double v;
@@ -366,7 +382,7 @@ void sn_fn_pow(sn_fn_call *c) {
         return;
     }
     sn_fn_pair(c, 0, 1, &x, &y);
-    c->out[0] = sn_build_pow(c->b, x, y);
+    c->out[0] = sn_build_pow(c->b, x, whole_exponent(c, y));
 }
 
 /* Towards zero: the quotient of the magnitudes, with the sign of the quotient. */

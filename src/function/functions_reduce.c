@@ -270,6 +270,16 @@ void sn_fn_argsort(sn_fn_call *c) {
     sort_by(c, &values, &c->out[0]);
 }
 
+/* No elements, and no places. */
+static void pick_none(sn_fn_call *c, const snug_type *of, snug_dtype places) {
+    snug_type t = *of;
+    t.dims[t.rank - 1] = 0;
+    c->out[0] = sn_build_fill(c->b, &t, 0);
+    t.dtype = places;
+    c->out[1] = sn_build_fill(c->b, &t, 0);
+    c->n_out = 2;
+}
+
 void sn_fn_top_k(sn_fn_call *c) {
     const sn_value x = sn_fn_value(c, 0);
     const snug_type t = sn_fn_type(c, x);
@@ -277,7 +287,9 @@ void sn_fn_top_k(sn_fn_call *c) {
                          .descending = true,
                          .k = sn_fn_int(c, "k"),
                          .places = sn_fn_dtype(c, "index_type", SNUG_I32)};
-    if (t.rank < 1 || how.k < 1 || how.k > t.dims[t.rank - 1])
+    if (t.rank >= 1 && how.k == 0 && !sn_fn_failed(c))
+        return pick_none(c, &t, how.places);
+    if (t.rank < 1 || how.k < 0 || how.k > t.dims[t.rank - 1])
         return sn_fn_refuse(c, SNUG_E_INVALID, "input must have at least k=%lld columns",
                             (long long)how.k);
     sn_build_sort(c->b, x, &how, &c->out[0], &c->out[1]);

@@ -391,6 +391,17 @@ static double border_number(sn_fn_call *c) {
     return c->promotes && real ? (double)(float)v : v;
 }
 
+/* A border of more bits than a graph's numbers have is 0 beside what is lower by it. */
+static sn_value pad_constant(sn_fn_call *c, sn_value x, const int64_t *before,
+                             const int64_t *after) {
+    const snug_argument *const a = sn_fn_argument(c, "constant_values");
+    const snug_dtype dtype = sn_fn_dtype_of(c, x);
+    if (dtype != SNUG_I64 || a->kind != SNUG_ARG_INTEGER || !sn_fn_is_wide(a->integer))
+        return sn_build_pad(c->b, x, before, after, border_number(c));
+    const sn_value v = sn_fn_scalar(c, a, dtype);
+    return sn_build_add(c->b, sn_build_pad(c->b, sn_build_sub(c->b, x, v), before, after, 0), v);
+}
+
 void sn_fn_pad(sn_fn_call *c) {
     const sn_value x = sn_fn_value(c, 0);
     const int rank = sn_fn_type(c, x).rank;
@@ -410,7 +421,7 @@ void sn_fn_pad(sn_fn_call *c) {
     else if (sn_fn_says(c, "mode", "edge"))
         c->out[0] = pad_edge(c, x, before, after);
     else if (sn_fn_says(c, "mode", "constant"))
-        c->out[0] = sn_build_pad(c->b, x, before, after, border_number(c));
+        c->out[0] = pad_constant(c, x, before, after);
     else
         sn_fn_refuse(c, SNUG_E_INVALID, "mode must be CONSTANT, REFLECT or SYMMETRIC");
 }

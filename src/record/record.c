@@ -79,6 +79,8 @@ static void free_recording(sn_recording *rec) {
     sn_free(e, SN_MEM_GRAPH, rec->variable, rec->cap_variable * sizeof *rec->variable);
     sn_free(e, SN_MEM_GRAPH, rec->kin, rec->cap_kin * sizeof *rec->kin);
     sn_free(e, SN_MEM_GRAPH, rec->kept, rec->cap_kept * sizeof *rec->kept);
+    sn_free(e, SN_MEM_GRAPH, rec->place, rec->cap_place * sizeof *rec->place);
+    sn_free(e, SN_MEM_GRAPH, rec->slot, rec->cap_slot * sizeof *rec->slot);
     sn_free(e, SN_MEM_GRAPH, rec->echo, rec->cap_echo * sizeof *rec->echo);
     sn_free(e, SN_MEM_GRAPH, rec->asked, rec->cap_asked * sizeof *rec->asked);
     sn_free(e, SN_MEM_GRAPH, rec->hosts, rec->cap_hosts * sizeof *rec->hosts);
@@ -106,6 +108,7 @@ void sn_recording_destroy(sn_recording *rec) {
     rec->n_values = rec->n_nodes = rec->n_kept = rec->n_asked = rec->n_hosts = 0;
     rec->n_brought = rec->looked = 0;
     rec->n_again = rec->n_tiny_nodes = rec->n_tiny_values = 0;
+    rec->n_past = rec->n_looked = rec->n_linked = 0;
     rec->held_bytes = rec->largest_held = 0;
     rec->has_effects = rec->on_host = rec->has_versions = false;
     rec->work = 0;
@@ -117,6 +120,8 @@ void sn_recording_link(sn_recording *rec, snug_tensor *t, sn_value v) {
     t->value = v;
     t->twin = rec->handle[v.i];
     rec->handle[v.i] = t;
+    if (v.i < rec->n_past && rec->n_linked++ < SN_MAX_LINKED)
+        rec->linked[rec->n_linked - 1] = v;
 }
 
 void sn_recording_unlink(snug_tensor *t) {

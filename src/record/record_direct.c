@@ -69,13 +69,13 @@ static snug_status share_block(const sn_recording *rec, const sn_direct_values *
     sn_storage *all;
     size_t n = 0;
     for (size_t i = 0; i < values->n; i++)
-        n += !rec->handle[values->value[i].i];
+        n += !values->result[i].held;
     if (n == 0)
         return SNUG_OK;
     SNUG_TRY(sn_storage_create(rec->r, SN_MEM_TENSORS, n * SN_DIRECT_BYTES, &all, err));
     for (size_t i = 0; i < values->n; i++) {
-        const sn_value v = values->value[i];
-        if (rec->handle[v.i])
+        const sn_value v = values->result[i].made;
+        if (values->result[i].held)
             continue;
         sn_storage_hold(storage[i] = all);
         values->stored[v.i] = (sn_leaf){.storage = all, .offset = --n * SN_DIRECT_BYTES};
@@ -88,7 +88,7 @@ snug_status sn_direct_store(const sn_recording *rec, const sn_direct_values *val
                             sn_storage **storage, snug_error *err) {
     SNUG_TRY(share_block(rec, values, storage, err));
     for (size_t i = 0; i < values->n; i++) {
-        const sn_value v = values->value[i];
+        const sn_value v = values->result[i].made;
         size_t bytes;
         if (storage[i])
             continue;
@@ -201,7 +201,7 @@ static snug_status run_node(runner *r, uint32_t i, snug_error *err) {
 static void mark_needed(const runner *r) {
     const sn_graph *g = r->graph;
     for (size_t i = 0; i < r->values->n; i++)
-        r->needed[sn_graph_value_at(g, r->values->value[i])->node.i] = true;
+        r->needed[sn_graph_value_at(g, r->values->result[i].made)->node.i] = true;
     for (uint32_t i = sn_graph_n_nodes(g); i-- > 0;) {
         const sn_node_info *n = sn_graph_node_at(g, (sn_node){i});
         for (int k = 0; r->needed[i] && k < n->n_in; k++) {
@@ -230,7 +230,7 @@ static snug_status run_all(runner *r, snug_error *err) {
             SNUG_TRY(run_node(r, i, err));
     }
     for (size_t i = 0; i < r->values->n; i++) {
-        const sn_value v = r->values->value[i];
+        const sn_value v = r->values->result[i].made;
         const sn_leaf *to = &r->values->stored[v.i];
         size_t bytes;
         SNUG_TRY(snug_type_bytes(sn_graph_type(r->graph, v), &bytes, err));

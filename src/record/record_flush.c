@@ -30,16 +30,15 @@ typedef struct {
 
 typedef struct {
     snug_recorder *r;
-    sn_recording *rec;   /* that runs */
+    sn_recording *whole; /* that was open */
+    sn_recording *rec;   /* that runs: it, or what has come to it since it last ran */
     sn_recording *fresh; /* that took its place */
     sn_entry *entry;
     const sn_side *side; /* where it runs */
     bool direct;         /* without a plan */
-    bool *wanted;        /* per value: by tapes */
-    size_t n_wanted;     /* values then */
-    uint32_t n_seen;     /* nodes, by tapes */
-    sn_value *output;    /* per output of the graph: the value it is of */
-    size_t n_output, cap_output;
+    sn_window window;    /* per output of the graph: the value it is of */
+    uint32_t n_seen;     /* nodes, by tapes, where all runs */
+    size_t n_stored;
     sn_storage **storage; /* per output: held; NULL: not made yet */
     sn_leaf *stored;      /* per value: where its bytes are after the run; not held */
     fed_rows *fed;        /* per leaf, with a card */
@@ -53,7 +52,7 @@ static bool is_overwritten(const sn_graph *g, sn_value v) {
     return var >= 0 && sn_graph_var_at(g, (sn_var){(uint32_t)var})->last.i != v.i;
 }
 
-static sn_value copy_of(run *u, sn_value v, snug_error *err) {
+static sn_value copy_of(const run *u, sn_value v, snug_error *err) {
     sn_builder b = sn_builder_on(u->rec->graph);
     const snug_type type = *sn_graph_type(u->rec->graph, v);
     sn_attrs a;
@@ -64,40 +63,58 @@ static sn_value copy_of(run *u, sn_value v, snug_error *err) {
     return sn_builder_done(&b, err) == SNUG_OK ? copy : SN_NO_VALUE;
 }
 
-static snug_status name_output(run *u, sn_value v, snug_error *err) {
-    char name[16];
-    snug_engine *e = u->r->engine;
+static snug_status name_output(const run *u, size_t i, snug_error *err) {
+    char name[24];
+    const sn_value v = u->window.result[i].made;
     const sn_value made = is_overwritten(u->rec->graph, v) ? copy_of(u, v, err) : v;
     if (!sn_value_ok(made))
         return err ? err->code : SNUG_E_MEMORY;
-    SNUG_TRY(sn_grow(e, SN_MEM_PLAN, &u->output, sizeof *u->output, &u->cap_output, u->n_output + 1,
-                     err));
-    snprintf(name, sizeof name, "o%zu", u->n_output);
-    if (!u->direct) /* where there is no plan, nobody asks the graph */
-        SNUG_TRY(sn_graph_output(u->rec->graph, name, made, err));
-    u->output[u->n_output++] = v;
-    return SNUG_OK;
+    snprintf(name, sizeof name, "o%zu", i);
+    return sn_graph_output(u->rec->graph, name, made, err);
 }
 
 static bool is_made(const sn_graph *g, sn_value v) {
     return sn_graph_value_at(g, v)->node.i != UINT32_MAX && sn_graph_value_at(g, v)->var < 0;
 }
 
-static snug_status name_outputs(run *u, snug_error *err) {
-    const sn_graph *g = u->rec->graph;
-    void *block;
-    u->n_wanted = u->rec->n_values;
-    SNUG_TRY(sn_alloc_zero(u->r->engine, SN_MEM_PLAN, u->n_wanted * sizeof(bool), &block, err));
-    u->wanted = block;
-    u->n_seen = sn_tape_wants(u->rec, u->wanted);
-    for (uint32_t i = 0; i < u->n_wanted; i++) {
+static void want(void *wanted, sn_value v) {
+    ((bool *)wanted)[v.i] = true;
+}
+
+static snug_status list_results(run *u, bool *wanted, snug_error *err) {
+    const sn_recording *rec = u->rec;
+    sn_window *w = &u->window;
+    u->n_seen = sn_tape_wants(rec, 0, want, wanted);
+    for (uint32_t i = 0; i < rec->n_values; i++) {
         const sn_value v = {i};
         sn_recipe recipe; /* stays one */
-        if ((u->rec->handle[i] || u->wanted[i]) && (is_made(g, v) || is_overwritten(g, v)) &&
-            !sn_recording_recipe(u->rec, v, &recipe))
-            SNUG_TRY(name_output(u, v, err));
+        if (!(rec->handle[i] || wanted[i]) ||
+            !(is_made(rec->graph, v) || is_overwritten(rec->graph, v)) ||
+            sn_recording_recipe(rec, v, &recipe))
+            continue;
+        SNUG_TRY(sn_grow(u->r->engine, SN_MEM_PLAN, &w->result, sizeof *w->result, &w->cap,
+                         w->n + 1, err));
+        w->result[w->n++] = (sn_result){.value = v,
+                                        .made = v,
+                                        .held = rec->handle[i] != NULL,
+                                        .kept = wanted[i] || sn_marks_open(rec->r, rec->tapes[i])};
     }
     return SNUG_OK;
+}
+
+static snug_status name_outputs(run *u, snug_error *err) {
+    const size_t bytes = u->rec->n_values * sizeof(bool);
+    snug_status status = SNUG_OK;
+    void *wanted;
+    if (!u->window.part) {
+        SNUG_TRY(sn_alloc_zero(u->r->engine, SN_MEM_PLAN, bytes, &wanted, err));
+        status = list_results(u, wanted, err);
+        sn_free(u->r->engine, SN_MEM_PLAN, wanted, bytes);
+    }
+    u->n_stored = u->rec->n_values; /* where there is no plan, nobody asks the graph */
+    for (size_t i = 0; status == SNUG_OK && !u->direct && i < u->window.n; i++)
+        status = name_output(u, i, err);
+    return status;
 }
 
 /* Puts the operation and its line in front, where it is known. */
@@ -148,7 +165,7 @@ static uint32_t donor_of(const run *u, size_t i) {
 
 /* --- binding ---------------------------------------------------------------------------------- */
 static snug_status output_bytes(const run *u, size_t i, size_t *bytes, snug_error *err) {
-    const snug_type *t = sn_graph_type(u->rec->graph, u->output[i]);
+    const snug_type *t = sn_graph_type(u->rec->graph, u->window.result[i].made);
     *bytes = 0;
     return t->dtype == SNUG_OPAQUE ? SNUG_OK : snug_type_bytes(t, bytes, err);
 }
@@ -237,10 +254,10 @@ static snug_status add_taken(const run *u, size_t bytes, size_t *sum, snug_error
 /* What will be new beside the arena; `hopeful` leaves out what may lie in bytes that are there. */
 static snug_status count_extra(const run *u, bool hopeful, size_t *extra, snug_error *err) {
     *extra = 0;
-    for (size_t i = 0; i < u->n_output; i++) {
+    for (size_t i = 0; i < u->window.n; i++) {
         size_t bytes;
         SNUG_TRY(output_bytes(u, i, &bytes, err));
-        if (!hopeful || !may_take(u, u->output[i], bytes))
+        if (!hopeful || !may_take(u, u->window.result[i].made, bytes))
             SNUG_TRY(add_taken(u, bytes, extra, err));
     }
     for (size_t i = 0; i < u->rec->n_variable; i++) {
@@ -259,7 +276,7 @@ static snug_status find_entry(run *u, snug_error *err) {
     SNUG_TRY(count_extra(u, true, &extra, err));
     SNUG_TRY(count_extra(u, false, &all, err));
     SNUG_TRY(sn_cache_find(u->r, u->rec, u->side, extra, &u->entry, err));
-    for (size_t i = 0; extra < all && i < u->n_output; i++) {
+    for (size_t i = 0; extra < all && i < u->window.n; i++) {
         size_t bytes;
         SNUG_TRY(output_bytes(u, i, &bytes, err));
         shared += donor_of(u, i) == UINT32_MAX ? 0 : u->side->taken(u->r, bytes);
@@ -443,7 +460,7 @@ static snug_status store_output(run *u, size_t i, snug_error *err) {
     const sn_value root = {e->plan->root[v.i]};
     const sn_value_info *info = sn_graph_value_at(e->graph, root);
     const size_t other = first_with_root(u, i);
-    sn_leaf *at = &u->stored[u->output[i].i];
+    sn_leaf *at = &u->stored[u->window.result[i].made.i];
     if (info->kind == SN_VALUE_INPUT) {
         *at = u->rec->leaf[info->index];
         sn_storage_hold(at->storage);
@@ -459,7 +476,8 @@ static snug_status store_output(run *u, size_t i, snug_error *err) {
         const snug_status status =
             u->side->create(u->r, SN_MEM_TENSORS, bytes, &u->storage[i], err);
         if (status != SNUG_OK)
-            return fail_at(u, sn_graph_value_at(u->rec->graph, u->output[i])->node, status, err);
+            return fail_at(u, sn_graph_value_at(u->rec->graph, u->window.result[i].made)->node,
+                           status, err);
     }
     if (other == i)
         sn_session_bind_value(e->session, v, u->side->bytes(u->storage[i]));
@@ -484,9 +502,9 @@ static void bind_params(const run *u) {
 static snug_status make_lists(run *u, snug_error *err) {
     void *block;
     snug_engine *e = u->r->engine;
-    SNUG_TRY(sn_alloc_zero(e, SN_MEM_PLAN, u->n_output * sizeof *u->storage, &block, err));
+    SNUG_TRY(sn_alloc_zero(e, SN_MEM_PLAN, u->window.n * sizeof *u->storage, &block, err));
     u->storage = block;
-    SNUG_TRY(sn_alloc_zero(e, SN_MEM_PLAN, u->n_wanted * sizeof *u->stored, &block, err));
+    SNUG_TRY(sn_alloc_zero(e, SN_MEM_PLAN, u->n_stored * sizeof *u->stored, &block, err));
     u->stored = block;
     if (!u->side->feeds)
         return SNUG_OK;
@@ -500,7 +518,7 @@ static snug_status bind(run *u, snug_error *err) {
     SNUG_TRY(bind_variables(u, err));
     bind_leaves(u);
     u->roots = (sn_numbers){.engine = u->r->engine, .category = SN_MEM_PLAN};
-    for (size_t i = 0; i < u->n_output; i++) {
+    for (size_t i = 0; i < u->window.n; i++) {
         SNUG_TRY(sn_numbers_reserve(&u->roots, err));
         SNUG_TRY(store_output(u, i, err));
     }
@@ -540,7 +558,7 @@ static snug_status execute(run *u, snug_error *err) {
 static snug_status run_direct(run *u, snug_error *err) {
     snug_recorder *r = u->r;
     SNUG_TRY(make_lists(u, err));
-    const sn_direct_values values = {u->output, u->stored, u->n_output};
+    const sn_direct_values values = {u->window.result, u->stored, u->window.n};
     SNUG_TRY(sn_direct_store(u->rec, &values, u->storage, err));
     r->info.n_flushes++;
     if (r->hooks.begin_run)
@@ -569,7 +587,7 @@ static void note_written(run *u) {
         if (v->first.i != v->last.i && u->rec->variable[i]->storage)
             u->side->wrote(u->r, u->rec->variable[i]->storage);
     }
-    for (size_t i = 0; i < u->n_output; i++)
+    for (size_t i = 0; i < u->window.n; i++)
         if (u->entry->donor[i] != UINT32_MAX && u->storage[i])
             u->side->wrote(u->r, u->storage[i]);
 }
@@ -602,7 +620,7 @@ static snug_status run_planned(run *u, snug_error *err) {
 static snug_status find_and_run(run *u, snug_error *err) {
     u->direct = sn_direct_fits(u->rec);
     SNUG_TRY(name_outputs(u, err));
-    if (u->n_output == 0 && !u->rec->has_effects)
+    if (u->window.n == 0 && !u->rec->has_effects)
         return SNUG_OK; /* nobody wants anything that is not there */
     const bool stays = u->r->n_sides == 1 || u->direct || u->rec->on_host || is_tiny(u->rec);
     u->side = stays ? &sn_host_side : u->r->side;
@@ -621,40 +639,7 @@ static snug_status find_and_run(run *u, snug_error *err) {
     return status;
 }
 
-/* --- settling --------------------------------------------------------------------------------- */
-static void settle_handle(run *u, snug_tensor *t) {
-    const sn_graph *g = u->rec->graph;
-    const sn_value_info *info = sn_graph_value_at(g, t->value);
-    const uint32_t mask = u->rec->tapes[t->value.i];
-    const sn_leaf *at = info->kind == SN_VALUE_INPUT ? &u->rec->leaf[info->index]
-                        : u->stored                  ? &u->stored[t->value.i]
-                                                     : NULL;
-    sn_recipe recipe;
-    if (sn_recording_recipe(u->rec, t->value, &recipe) && t->stamp == u->fresh->serial) {
-        sn_recording_unlink(t); /* a tape took the node along */
-        sn_recording_link(u->fresh, t, t->leaf);
-        return;
-    }
-    if (sn_recording_recipe(u->rec, t->value, &recipe)) {
-        sn_tensor_make_recipe(t, &recipe);
-    } else if (at && at->storage) {
-        sn_storage_hold(at->storage);
-        sn_tensor_make_ready(t, at->storage, at->offset);
-        t->id = info->kind == SN_VALUE_INPUT ? at->id : t->id;
-    } else {
-        sn_tensor_make_version(t, u->rec->variable[info->var]);
-    }
-    sn_tensor_see(t, mask);
-    t->marked = u->r->serial;
-}
-
-static void settle(run *u) {
-    for (size_t v = 0; v < u->rec->n_values; v++)
-        while (u->rec->handle[v])
-            settle_handle(u, u->rec->handle[v]);
-}
-
-/* --- staying ---------------------------------------------------------------------------------- */
+/* --- what comes after ------------------------------------------------------------------------- */
 /* Open traces lead to it, too. */
 static void replace_main(snug_recorder *r, sn_recording *by) {
     sn_recording **link = &r->now;
@@ -663,34 +648,19 @@ static void replace_main(snug_recorder *r, sn_recording *by) {
     *link = r->main = by;
 }
 
-/* Of many tiny values under tapes: to move the nodes would be as much work as to record them was.
- * What is recorded meanwhile stands elsewhere, and what no tape sees would stay with the rest. */
-static bool may_stay(const run *u) {
-    const sn_recording *rec = u->rec;
-    return u->direct && u->r->n_open_tapes > 0 && u->fresh->n_values == 0 && !rec->has_versions &&
-           rec->n_echo == 0 && u->n_seen > rec->n_nodes / 2;
-}
-
-/* The recording that ran goes on, its nodes being here for tapes. What is a recipe stays pending:
- * it never has bytes. */
-static snug_status stay(run *u, snug_error *err) {
-    sn_recording *rec = u->rec;
-    sn_recipe recipe;
-    const sn_direct_values values = {u->output, u->stored, u->n_output};
-    SNUG_TRY(sn_tape_stay(rec, &values, u->wanted, err));
-    for (uint32_t v = 0; v < u->n_wanted; v++)
-        while (rec->handle[v] && !sn_recording_recipe(rec, (sn_value){v}, &recipe))
-            settle_handle(u, rec->handle[v]);
-    replace_main(u->r, rec);
-    u->rec = u->fresh; /* which nobody has */
-    return SNUG_OK;
-}
-
-/* What tapes need of the run in recordings to come. */
+/* What tapes need of the run in recordings to come, and handles. */
 static snug_status carry_over(run *u, snug_error *err) {
-    if (u->r->n_open_tapes == 0)
-        return SNUG_OK;
-    return may_stay(u) ? stay(u, err) : sn_tape_keep(u->rec, u->stored, u->fresh, err);
+    const sn_ran ran = {u->whole, u->fresh, &u->window, u->stored, u->n_seen, u->direct};
+    if (!sn_ran_may_stay(&ran))
+        return sn_ran_move(&ran, err);
+    SNUG_TRY(sn_ran_stay(&ran, err));
+    if (!u->window.part && u->side) {
+        (void)set_feeds(u, false);
+        sn_graph_clear_outputs(u->rec->graph);
+    }
+    replace_main(u->r, u->whole);
+    u->whole = u->fresh; /* which nobody has */
+    return SNUG_OK;
 }
 
 /* Of a run that began to write and could not go on. */
@@ -716,35 +686,33 @@ static void mend_variables(run *u, bool went_well) {
 
 static void poison(run *u, const snug_error *why) {
     sn_poison *p = sn_poison_create(u->r, why);
-    for (size_t v = 0; v < u->rec->n_values; v++)
-        while (u->rec->handle[v])
-            sn_tensor_poison(u->rec->handle[v], p);
+    for (size_t v = 0; v < u->whole->n_values; v++)
+        while (u->whole->handle[v])
+            sn_tensor_poison(u->whole->handle[v], p);
     if (p && --p->refs == 0)
         sn_free(u->r->engine, SN_MEM_OTHER, p, sizeof *p);
 }
 
 static void clear(run *u) {
     snug_engine *e = u->r->engine;
-    for (size_t i = 0; u->storage && i < u->n_output; i++)
+    for (size_t i = 0; u->storage && i < u->window.n; i++)
         sn_storage_drop(u->r, u->storage[i]);
-    sn_free(e, SN_MEM_PLAN, u->storage, u->storage ? u->n_output * sizeof *u->storage : 0);
-    sn_free(e, SN_MEM_PLAN, u->stored, u->stored ? u->n_wanted * sizeof *u->stored : 0);
+    sn_free(e, SN_MEM_PLAN, u->storage, u->storage ? u->window.n * sizeof *u->storage : 0);
+    sn_free(e, SN_MEM_PLAN, u->stored, u->stored ? u->n_stored * sizeof *u->stored : 0);
     sn_free(e, SN_MEM_PLAN, u->fed, u->fed ? u->rec->n_leaf * sizeof *u->fed : 0);
     sn_numbers_clear(&u->roots);
-    sn_free(e, SN_MEM_PLAN, u->output, u->cap_output * sizeof *u->output);
-    sn_free(e, SN_MEM_PLAN, u->wanted, u->wanted ? u->n_wanted * sizeof *u->wanted : 0);
     u->storage = NULL;
     u->stored = NULL;
     u->fed = NULL;
-    u->output = NULL;
-    u->wanted = NULL;
-    u->n_output = u->cap_output = 0;
+    u->window.n = u->window.part ? u->window.n : 0;
 }
 
 /* Once more after the caller has let go of what it could. */
 static snug_status try_twice(run *u, snug_error *err) {
     snug_recorder *const r = u->r;
     snug_error first;
+    SNUG_TRY(sn_window_open(u->whole, &u->window, err));
+    u->rec = u->window.part ? u->window.part : u->whole;
     SNUG_TRY(sn_recording_inline(u->rec, err));
     const sn_graph_mark mark = sn_graph_mark_now(u->rec->graph);
     const snug_status status = find_and_run(u, &first);
@@ -762,12 +730,12 @@ static snug_status try_twice(run *u, snug_error *err) {
 }
 
 snug_status sn_flush(snug_recorder *r, snug_error *err) {
-    run u = {.r = r, .rec = r->main};
+    run u = {.r = r, .whole = r->main, .rec = r->main};
     snug_error why = {.code = SNUG_OK};
     if (r->running)
         return sn_fail(err, SNUG_E_INVALID,
                        "a value is needed while a plan runs; read it before or after the run");
-    if (u.rec->n_values == 0) {
+    if (u.whole->n_values == 0) {
         sn_sets_tidy(r);
         return SNUG_OK;
     }
@@ -781,17 +749,16 @@ snug_status sn_flush(snug_recorder *r, snug_error *err) {
         status = carry_over(&u, &why);
     sn_recording_stamp(r->now);
     mend_variables(&u, status == SNUG_OK);
-    if (status == SNUG_OK) {
-        settle(&u);
-    } else {
+    if (status != SNUG_OK) {
         tear_variables(&u);
         poison(&u, &why);
         if (err)
             *err = why;
     }
     clear(&u);
+    sn_window_close(r, &u.window);
     r->running = false;
-    sn_recording_destroy(u.rec);
+    sn_recording_destroy(u.whole);
     sn_sets_tidy(r);
     return status;
 }

@@ -156,7 +156,7 @@ static void move_over(copier *c, arrays *a) {
     rec->cap_handle = rec->cap_tapes = rec->n_values = a->n;
     rec->cap_site = c->cap_site;
     rec->n_nodes = c->n_site;
-    rec->n_tiny_nodes = rec->n_tiny_values = 0; /* they have other numbers */
+    rec->n_tiny_nodes = rec->n_tiny_values = rec->n_past = 0; /* they have other numbers */
     c->to = NULL;
     c->site = NULL;
     c->cap_site = 0;

@@ -22,27 +22,30 @@ static bool reads_opaque(const sn_graph *g, const sn_node_info *n) {
     return false;
 }
 
-uint32_t sn_tape_wants(const sn_recording *rec, bool *wanted) {
+/* Not where its node is run again, or its leaf is there. */
+static bool has_to_stay(const sn_recording *rec, sn_value v) {
+    return sn_graph_type(rec->graph, v)->dtype != SNUG_OPAQUE &&
+           (rec->n_kept == 0 || !sn_value_ok(sn_recording_kept_leaf(rec, v)));
+}
+
+uint32_t sn_tape_wants(const sn_recording *rec, uint32_t first, void (*want)(void *ctx, sn_value v),
+                       void *ctx) {
     uint32_t n_seen = 0;
     const sn_graph *g = rec->graph;
-    const bool open = rec->r->n_open_tapes > 0;
-    for (uint32_t i = 0; open && i < rec->n_nodes; i++) {
+    for (uint32_t i = first; rec->r->n_open_tapes > 0 && i < rec->n_nodes; i++) {
         const sn_node_info *n = sn_graph_node_at(g, (sn_node){i});
         if (!is_seen(rec, n))
             continue;
         n_seen++;
         const bool all = reads_opaque(g, n);
-        for (int k = 0; k < n->n_in; k++)
-            wanted[n->in[k].i] |= all || (k < 16 && (sn_ops[n->op].reads & SN_READS_IN(k)));
-        for (int k = 0; k < n->n_out; k++)
-            wanted[n->out[k].i] |= (sn_ops[n->op].reads & SN_READS_OUT(k)) &&
-                                   sn_graph_type(g, n->out[k])->dtype != SNUG_OPAQUE;
+        const uint32_t reads = sn_ops[n->op].reads;
+        for (int k = 0; want && k < n->n_in; k++)
+            if ((all || (k < 16 && (reads & SN_READS_IN(k)))) && has_to_stay(rec, n->in[k]))
+                want(ctx, n->in[k]);
+        for (int k = 0; want && k < n->n_out; k++)
+            if ((reads & SN_READS_OUT(k)) && has_to_stay(rec, n->out[k]))
+                want(ctx, n->out[k]);
     }
-    for (size_t v = 0; open && v < rec->n_values; v++)
-        if (sn_graph_type(g, (sn_value){(uint32_t)v})->dtype == SNUG_OPAQUE)
-            wanted[v] = false; /* its node is run again */
-    for (size_t i = 0; open && i < rec->n_kept; i++)
-        wanted[rec->kept[i].value.i] = false; /* its leaf is there */
     return n_seen;
 }
 
@@ -282,6 +285,7 @@ snug_status sn_tape_keep(const sn_recording *rec, const sn_leaf *stored, sn_reco
                  param_bytes = sn_graph_n_params(rec->graph) * sizeof(uint32_t);
     keeper k = {.from = rec, .to = fresh, .stored = stored};
     void *map = NULL, *param = NULL;
+    const bool alone = fresh->n_values == 0;
     snug_status status = sn_alloc(rec->r->engine, SN_MEM_TAPES, value_bytes, &map, err);
     if (status == SNUG_OK)
         status = sn_alloc(rec->r->engine, SN_MEM_TAPES, param_bytes, &param, err);
@@ -300,6 +304,8 @@ snug_status sn_tape_keep(const sn_recording *rec, const sn_leaf *stored, sn_reco
         status = keep_echoes(&k, err);
     fresh->n_brought = fresh->n_leaf;
     fresh->n_again = sn_graph_n_nodes(fresh->graph);
+    fresh->n_past = alone ? (uint32_t)fresh->n_values : 0;
+    fresh->n_looked = fresh->n_again;
     sn_free(rec->r->engine, SN_MEM_TAPES, param, param ? param_bytes : 0);
     sn_free(rec->r->engine, SN_MEM_TAPES, map, map ? value_bytes : 0);
     return status;
@@ -307,8 +313,7 @@ snug_status sn_tape_keep(const sn_recording *rec, const sn_leaf *stored, sn_reco
 
 /* --- in place --------------------------------------------------------------------------------- */
 /* Gradients read the bytes; so does who has a handle, from now on. */
-static snug_status stand_in_here(sn_recording *rec, sn_value v, const sn_leaf *at,
-                                 snug_error *err) {
+snug_status sn_tape_stand_in(sn_recording *rec, sn_value v, const sn_leaf *at, snug_error *err) {
     sn_value leaf;
     SNUG_TRY(sn_recording_stand_in(rec, v, at->storage, at->offset, &leaf, err));
     for (snug_tensor *t = rec->handle[v.i]; t; t = t->twin) {
@@ -319,51 +324,63 @@ static snug_status stand_in_here(sn_recording *rec, sn_value v, const sn_leaf *a
     return SNUG_OK;
 }
 
-snug_status sn_tape_stay(sn_recording *rec, const sn_direct_values *made, const bool *wanted,
-                         snug_error *err) {
-    for (size_t i = 0; i < made->n; i++) {
-        const sn_value v = made->value[i];
-        if (wanted[v.i] || sn_marks_open(rec->r, rec->tapes[v.i]))
-            SNUG_TRY(stand_in_here(rec, v, &made->stored[v.i], err));
-    }
-    rec->n_brought = rec->n_leaf;
-    rec->n_again = rec->n_tiny_nodes = (uint32_t)rec->n_nodes;
-    rec->n_tiny_values = (uint32_t)rec->n_values;
-    rec->held_bytes = rec->largest_held = 0;
-    return SNUG_OK;
-}
-
 /* --- what no tape needs any more -------------------------------------------------------------- */
-/* Per value: whether a handle, an open tape or an effect needs it. */
-static void mark_live(const sn_recording *rec, bool *live) {
+/* Per value from `from` on: whether a handle, an open tape or an effect needs it. */
+static void mark_live(const sn_recording *rec, place from, bool *live) {
     const sn_graph *g = rec->graph;
-    for (size_t v = 0; v < rec->n_values; v++)
-        live[v] = rec->handle[v] || sn_marks_open(rec->r, rec->tapes[v]);
-    for (uint32_t i = (uint32_t)rec->n_nodes; i-- > 0;) {
+    for (size_t v = from.value; v < rec->n_values; v++)
+        live[v - from.value] = rec->handle[v] || sn_marks_open(rec->r, rec->tapes[v]);
+    for (uint32_t i = (uint32_t)rec->n_nodes; i-- > from.node;) {
         const sn_node_info *n = sn_graph_node_at(g, (sn_node){i});
         const sn_effect effect = sn_ops[n->op].effect;
         bool needed = effect == SN_STATE || (effect == SN_MAYFAIL && i >= rec->n_again);
         for (int k = 0; k < n->n_out; k++)
-            needed = needed || live[n->out[k].i];
+            needed = needed || live[n->out[k].i - from.value];
+        for (int k = 0; k < n->n_out; k++) /* whole numbers carry no mark */
+            if ((sn_ops[n->op].reads & SN_READS_OUT(k)) && !live[n->out[k].i - from.value])
+                live[n->out[k].i - from.value] = is_seen(rec, n);
         for (int k = 0; needed && k < n->n_in; k++)
-            live[n->in[k].i] = true;
+            if (n->in[k].i >= from.value)
+                live[n->in[k].i - from.value] = true;
+    }
+    for (size_t i = rec->n_kept; i-- > 0 && rec->kept[i].leaf.i >= from.value;) {
+        const uint32_t value = rec->kept[i].value.i; /* nodes that stayed read this */
+        live[rec->kept[i].leaf.i - from.value] |= value < from.value || live[value - from.value];
     }
 }
 
-/* A leaf without bytes is one that nobody reads. */
-snug_status sn_tape_prune(sn_recording *rec, snug_error *err) {
+/* Leaves from `first` on are values from there on, too. */
+static snug_status prune_from(sn_recording *rec, place from, size_t first, snug_error *err) {
     void *live;
-    SNUG_TRY(sn_alloc(rec->r->engine, SN_MEM_TAPES, rec->n_values * sizeof(bool), &live, err));
-    mark_live(rec, live);
-    for (uint32_t i = 0; i < rec->n_brought; i++) {
+    const size_t n_values = rec->n_values - from.value;
+    SNUG_TRY(sn_alloc(rec->r->engine, SN_MEM_TAPES, n_values * sizeof(bool), &live, err));
+    mark_live(rec, from, live);
+    for (uint32_t i = (uint32_t)first; i < rec->n_brought; i++) {
         sn_leaf *leaf = &rec->leaf[i];
-        if (((bool *)live)[sn_graph_input_at(rec->graph, i).i])
+        if (((bool *)live)[sn_graph_input_at(rec->graph, i).i - from.value])
             continue;
         sn_storage_drop(rec->r, leaf->storage);
         if (leaf->variable)
             sn_variable_unuse(leaf->variable);
         *leaf = (sn_leaf){.storage = NULL};
     }
-    sn_free(rec->r->engine, SN_MEM_TAPES, live, rec->n_values * sizeof(bool));
+    sn_free(rec->r->engine, SN_MEM_TAPES, live, n_values * sizeof(bool));
     return SNUG_OK;
+}
+
+/* A leaf without bytes is one that nobody reads. */
+snug_status sn_tape_prune(sn_recording *rec, snug_error *err) {
+    return prune_from(rec, (place){0}, 0, err);
+}
+
+/* --- what was of a run ------------------------------------------------------------------------ */
+snug_status sn_tape_stay(sn_recording *rec, bool tiny, snug_error *err) {
+    const place from = {rec->n_again, rec->n_past};
+    const size_t first = from.value > 0 ? rec->n_brought : 0;
+    rec->n_brought = rec->n_leaf;
+    rec->n_again = (uint32_t)rec->n_nodes;
+    rec->n_past = (uint32_t)rec->n_values;
+    rec->n_linked = 0;
+    rec->held_bytes = rec->largest_held = 0;
+    return tiny ? SNUG_OK : prune_from(rec, from.value > 0 ? from : (place){0}, first, err);
 }

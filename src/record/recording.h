@@ -28,6 +28,9 @@
 #define SN_FEW_TAPES    31                 /* that have a bit of every mark (record_sets.c) */
 #define SN_MAX_RECORDED 65536              /* nodes, after which a recording runs by itself */
 #define SN_MAX_HELD     ((size_t)64 << 20) /* bytes of leaves that only the recording holds */
+/* Nodes from which on a recording that tapes see stays where it is after a run. */
+#define SN_LEAST_STAYING 1024
+#define SN_MAX_LINKED    16 /* handles that values of before may get between two runs of it */
 /* Of a mark: more tapes see the value than have a bit, and the rest is the number of a set. */
 #define SN_MANY 0x80000000u
 /* Operations behind the first assignment: a run is not interrupted from there on, so it must not
@@ -173,6 +176,13 @@ struct sn_recording {
     bool has_versions; /* leaves may be older versions of variables */
     uint32_t n_again;  /* so many first nodes ran before and are here for tapes */
     uint32_t n_tiny_nodes, n_tiny_values; /* so many first ones are known to need no plan */
+    uint32_t n_past;                      /* so many first values are of runs before; 0: unknown */
+    uint32_t n_looked; /* nodes it had when somebody last looked which of them tapes see */
+    sn_value linked[SN_MAX_LINKED]; /* values of before that got handles since the last run */
+    uint32_t n_linked;              /* more of them: not all are listed */
+    sn_value *place; /* per value, and per slot: where a copy that is under way has them; */
+    uint32_t *slot;  /* else nowhere (record_window.c) */
+    size_t cap_place, cap_slot;
     sn_echo *echo;
     size_t n_echo, cap_echo;
     /* traces only */
@@ -184,12 +194,25 @@ struct sn_recording {
     size_t n_hosts, cap_hosts;
 };
 
+/* A value that a run gives. */
+typedef struct {
+    sn_value value, made; /* in the recording, and in the part of it that runs */
+    bool held, kept;      /* by handles; by tapes */
+} sn_result;
+
 /* What a run without a plan gives, made by nodes. */
 typedef struct {
-    const sn_value *value;
-    sn_leaf *stored; /* per value of the recording: where they are; not held */
+    const sn_result *result;
+    sn_leaf *stored; /* per value of the part that runs: where they are; not held */
     size_t n;
 } sn_direct_values;
+
+/* What a run is for, and of a recording that goes on what has come to it since it last ran. */
+typedef struct {
+    sn_recording *part; /* a recording of its own; NULL: it runs as a whole */
+    sn_result *result;
+    size_t n, cap;
+} sn_window;
 
 struct snug_tape {
     snug_recorder *r;
@@ -474,15 +497,20 @@ SNUG_CHECKED snug_status sn_tape_note(snug_tape *t, snug_variable *v, snug_error
 /* Those that are active and see what is read of it. */
 SNUG_CHECKED snug_status sn_tapes_of_variable(snug_recorder *r, const snug_variable *v,
                                               uint32_t *out, snug_error *err);
-/* Marks (one per value) what must outlive this run for them; how many nodes they see. */
-uint32_t sn_tape_wants(const sn_recording *rec, bool *wanted);
+/* Tells which operands and results of nodes from `first` on must outlive this run for them; how
+ * many of these nodes they see. */
+uint32_t sn_tape_wants(const sn_recording *rec, uint32_t first, void (*want)(void *ctx, sn_value v),
+                       void *ctx);
 /* Takes the nodes that open tapes see along into a fresh recording; stored[v] is where the bytes of
  * value v are now, NULL: nowhere. */
 SNUG_CHECKED snug_status sn_tape_keep(const sn_recording *rec, const sn_leaf *stored,
                                       sn_recording *fresh, snug_error *err);
-/* The same in place, of a recording that ran without a plan: it goes on with its nodes. */
-SNUG_CHECKED snug_status sn_tape_stay(sn_recording *rec, const sn_direct_values *made,
-                                      const bool *wanted, snug_error *err);
+/* The same in place: the recording goes on with its nodes. `at` is where result's bytes are; and
+ * then what is of this run becomes of the past, without leaves that nobody needs, unless all are
+ * tiny. */
+SNUG_CHECKED snug_status sn_tape_stand_in(sn_recording *rec, sn_value result, const sn_leaf *at,
+                                          snug_error *err);
+SNUG_CHECKED snug_status sn_tape_stay(sn_recording *rec, bool tiny, snug_error *err);
 /* Bytes that were brought for tapes and that none of them needs any more go. */
 SNUG_CHECKED snug_status sn_tape_prune(sn_recording *rec, snug_error *err);
 /* Its arrays cover all values and nodes of the graph. */
@@ -565,6 +593,25 @@ bool sn_open_real(const sn_open_sizes *s, double r, double *out);
 sn_open_kind sn_open_tensor(const sn_recording *rec, const snug_tensor *t);
 SNUG_CHECKED snug_status sn_open_fill(const sn_open_sizes *s, const snug_tensor *t,
                                       snug_tensor **out, snug_error *err);
+
+/* --- record_window.c -------------------------------------------------------------------------- */
+/* Takes out what this run needs of what has come since the last one, where that can run alone. */
+SNUG_CHECKED snug_status sn_window_open(sn_recording *rec, sn_window *w, snug_error *err);
+void sn_window_close(snug_recorder *r, sn_window *w);
+
+/* --- record_settle.c -------------------------------------------------------------------------- */
+typedef struct {
+    sn_recording *whole, *fresh; /* that was open, and that took its place */
+    const sn_window *window;
+    const sn_leaf *stored; /* per value of what ran: where its bytes are; NULL: there are none */
+    uint32_t n_seen;       /* nodes that tapes see, where it ran as a whole */
+    bool direct;           /* without a plan */
+} sn_ran;
+/* Whether the recording goes on with its nodes: then it must be open again. */
+bool sn_ran_may_stay(const sn_ran *u);
+SNUG_CHECKED snug_status sn_ran_stay(const sn_ran *u, snug_error *err);
+/* Else what tapes see of it goes to the fresh one. */
+SNUG_CHECKED snug_status sn_ran_move(const sn_ran *u, snug_error *err);
 
 /* --- record_inline.c -------------------------------------------------------------------------- */
 /* Variables that nobody can reach become the numbers they would start with. */

@@ -182,6 +182,92 @@ static void ask_one_tape(bench *b, int n) {
     free(y);
 }
 
+/* --- tapes that are read while they record ---------------------------------------------------- */
+enum { BETWEEN = 100 }; /* operations between two reads */
+
+static snug_tensor *wide(bench *b, double value) {
+    snug_tensor *t;
+    OK(snug_tensor_full(b->r, &(snug_type){SNUG_F32, 1, {BETWEEN}}, value, &t, &b->err));
+    float v[BETWEEN];
+    OK(snug_tensor_read(t, v, sizeof v, &b->err)); /* bytes, not numbers to come */
+    return t;
+}
+
+static double first_of(bench *b, snug_tensor *t) {
+    float v[BETWEEN];
+    size_t bytes;
+    OK(snug_type_bytes(snug_tensor_type(t), &bytes, &b->err));
+    OK(snug_tensor_read(t, v, bytes, &b->err));
+    return v[0];
+}
+
+/* y = x + n times x, read now and then, and its gradient in the end. */
+static void read_under_tape(bench *b, snug_tensor *x, int n) {
+    snug_tape *t;
+    snug_tensor *y = x;
+    OK(snug_tape_create(b->r, NULL, &t, &b->err));
+    OK(snug_tape_watch(t, x, &b->err));
+    snug_tensor_hold(y);
+    for (int i = 1; i <= n; i++) {
+        snug_tensor *more = op(b, "add", "", y, x);
+        snug_tensor_drop(y);
+        y = more;
+        if (i % BETWEEN == 0)
+            assert_true(first_of(b, y) == i + 1);
+    }
+    snug_tensor *dx = gradient(b, t, y, x);
+    assert_true(first_of(b, dx) == n + 1);
+    snug_tape_drop(t);
+    snug_tensor_drop(dx);
+    snug_tensor_drop(y);
+    snug_tensor_drop(x);
+}
+
+static void read_numbers_under_tape(bench *b, int n) {
+    read_under_tape(b, number(b, 1), n);
+}
+
+static void read_tensors_under_tape(bench *b, int n) {
+    read_under_tape(b, wide(b, 1), n);
+}
+
+/* The usual loop: a tape, its gradient, the next one. */
+static void read_tape_after_tape(bench *b, int n) {
+    for (int i = 0; i < n / BETWEEN; i++)
+        read_under_tape(b, wide(b, 1), BETWEEN);
+}
+
+/* Of one tape that goes on, each gradient is of the newest operations, twice as much for each. */
+static void read_newest_gradients(bench *b, snug_tensor *x, int n) {
+    snug_tape *t;
+    OK(snug_tape_create(b->r, &(snug_tape_options){.persistent = 1}, &t, &b->err));
+    OK(snug_tape_watch(t, x, &b->err));
+    for (int i = 0; i < n / BETWEEN; i++) {
+        snug_tensor *y = x;
+        snug_tensor_hold(y);
+        for (int k = 0; k < BETWEEN; k++) {
+            snug_tensor *more = op(b, "add", "", y, x);
+            snug_tensor_drop(y);
+            y = more;
+        }
+        assert_true(first_of(b, y) == BETWEEN + 1);
+        snug_tensor *dx = gradient(b, t, y, x);
+        assert_true(first_of(b, dx) == BETWEEN + 1);
+        snug_tensor_drop(dx);
+        snug_tensor_drop(y);
+    }
+    snug_tape_drop(t);
+    snug_tensor_drop(x);
+}
+
+static void read_newest_of_numbers(bench *b, int n) {
+    read_newest_gradients(b, number(b, 1), n);
+}
+
+static void read_newest_of_tensors(bench *b, int n) {
+    read_newest_gradients(b, wide(b, 1), n);
+}
+
 static snug_tensor *call(bench *b, const char *name, const snug_argument *args, int n) {
     snug_tensor *out;
     int function, n_out;
@@ -395,6 +481,16 @@ static void test_long_tapes_grow_as_short_ones(void **state) {
         expect_growth(state, differentiate, 250000);
 }
 
+/* A gradient of all earlier operations each time is as much work as there are, as elsewhere: what is
+ * asked of the newest ones, or only read, is not. */
+static void test_tapes_that_are_read_grow_with_operations(void **state) {
+    static const growing ways[] = {read_numbers_under_tape, read_tensors_under_tape,
+                                   read_tape_after_tape, read_newest_of_numbers,
+                                   read_newest_of_tensors};
+    for (size_t i = 0; i < sizeof ways / sizeof *ways; i++)
+        expect_growth(state, ways[i], is_full() ? 50000 : 5000);
+}
+
 static void test_long_lists_grow_as_short_ones(void **state) {
     expect_growth(state, join_lists, is_full() ? 200000 : 25000);
 }
@@ -420,6 +516,7 @@ int main(void) {
         engine_test(test_concatenations_grow_with_datasets),
         engine_test(test_replacing_grows_with_the_text),
         engine_test(test_long_tapes_grow_as_short_ones),
+        engine_test(test_tapes_that_are_read_grow_with_operations),
         engine_test(test_long_lists_grow_as_short_ones),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

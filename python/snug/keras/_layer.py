@@ -75,6 +75,8 @@ class Layer:
         if dtype is not None:
             d["_dtype_policy"] = dtype_policies.get(dtype)
         d["autocast"] = autocast
+        if name is not None and (not isinstance(name, str) or "/" in name):
+            raise ValueError(f"Argument `name` must be a string and cannot contain character `/`. Received: name={name} (of type {type(name)})")
         d["_name"] = name or auto_name(snake(type(self).__name__))
         d["_trainable"] = bool(trainable)
         d["activity_regularizer"] = regularizers.get(activity_regularizer)

@@ -179,6 +179,15 @@ def _alone(made):
     return made[0] if isinstance(made, list) and len(made) == 1 else made
 
 
+def _check_names(operations):
+    """Files know layers by their names."""
+    seen = set()
+    for operation in operations:
+        if operation.name in seen:
+            raise ValueError(f'The name "{operation.name}" is used twice in the model. All operation names should be unique.')
+        seen.add(operation.name)
+
+
 class Functional(Model):
     _any_size = False         # whether its inputs' extents are only those of the first batch
 
@@ -198,6 +207,7 @@ class Functional(Model):
             if id(t) not in made:
                 raise ValueError("`inputs` not connected to `outputs`")
         self.__dict__["_operations"] = tuple(_by_depth(flat, graph, places))
+        _check_names(self._operations)
         for operation in self._operations:
             if isinstance(operation, Layer):
                 self._track(operation)

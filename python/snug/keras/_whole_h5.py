@@ -150,12 +150,12 @@ def load(path, custom_objects=None, compile=True, safe_mode=True):
         text = getattr(tree, "attributes", {}).get("model_config")
         if not isinstance(text, str):
             raise ValueError(f"No model config found in the file at {path}.")
-        model = _serial.deserialize_keras_object(parse_json(text))
+        model = _serial.deserialize_keras_object(parse_json(text, path=path))
         tree.expect(5 * len(model.weights))
         load_weights(model, _member(tree, "model_weights", path), path)
         settings = tree.attributes.get("training_config")
         if compile and isinstance(settings, str):
-            settings = parse_json(settings)
+            settings = parse_json(settings, path=path)
             settings["optimizer"] = settings.pop("optimizer_config")
             model.compile_from_config(settings)
             if "optimizer_weights" in tree:

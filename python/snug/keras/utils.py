@@ -7,6 +7,7 @@ from snug._given import default_only
 from snug import _C
 from snug._files import _whole
 from snug.keras._data import Stream  # noqa: F401
+from snug.keras._drawing import model_to_dot, plot_model  # noqa: F401
 from snug.keras._pictures import array_to_img, image_dataset_from_directory, img_to_array, load_img, save_img  # noqa: F401
 from snug.keras._texts import audio_dataset_from_directory, text_dataset_from_directory  # noqa: F401
 from snug.keras._serial import (CustomObjectScope, custom_object_scope, deserialize_keras_object, get_custom_objects,  # noqa: F401
@@ -173,12 +174,6 @@ def _stays(member, path):
                                    " unpack it yourself and give the folder's path")
 
 
-def plot_model(model, to_file="model.png", **ignored):
-    """Needs pydot, as Keras' does; Snug draws nothing."""
-    raise ImportError("You must install pydot (`pip install pydot`) for `plot_model` to work. Snug draws no models: model.summary() prints"
-                      " the layers")
-
-
 class Progbar:
     """The bar of fit, for loops of one's own; metrics that are no state are means over the units seen."""
 
@@ -284,11 +279,6 @@ def name_scope(name, caller=None, deduplicate=True, override_parent=None):
 def version():
     from snug.keras import __version__
     return __version__
-
-
-def model_to_dot(model, **ignored):
-    raise ImportError("You must install pydot (`pip install pydot`) for `model_to_dot` to work. Snug draws no models: model.summary() prints"
-                      " the layers")
 
 
 def standardize_dtype(dtype):
