@@ -207,10 +207,59 @@ static int n_casts(snug_model *m) {
     return n;
 }
 
-/* Weights are rounded while they are read, their gradients come in f32: what is left are the input,
- * the prediction and its gradient. */
+/* The input comes as a half, weights are rounded while they are read, their gradients come in f32:
+ * what is left are the prediction and its gradient. */
 static void test_casts_are_the_rows_own(void **state) {
-    assert_int_equal(n_casts(wide(*state, "mixed_bf16")), 3);
+    assert_int_equal(n_casts(wide(*state, "mixed_bf16")), 2);
+}
+
+/* Of a model whose input is the largest value by far: half the arena, or less, within 5 %. */
+static void test_an_input_comes_as_the_half_it_is_read_as(void **state) {
+    static const char *const layers[][2] = {{"Flatten", ""}, {"Dense", "units=4"}};
+    static const char *const policies[] = {NULL, "mixed_bf16", "mixed_f16", "bf16"};
+    const snug_type input = {SNUG_F32, 2, {28, 28}};
+    size_t bytes[4];
+    for (int i = 0; i < 4; i++) {
+        const snug_compile compile = {.optimizer = "sgd", .loss = "mse", .precision = policies[i]};
+        snug_model *m = make_model(*state, layers, 2, &input, &compile);
+        assert_int_equal(snug_model_input(m)->dtype, SNUG_F32); /* what a caller gives */
+        bytes[i] = arena_of(m);
+    }
+    for (int i = 1; i < 4; i++)
+        if (bytes[i] > bytes[0] / 200 * 105)
+            fail_msg("%s: an arena of %zu bytes, in f32 %zu", policies[i], bytes[i], bytes[0]);
+}
+
+static snug_status keep_row(void *ctx, int64_t first_row, const snug_view *view, snug_error *err) {
+    return sn_convert(view->type.dtype, view->data, SNUG_F32, (float *)ctx + first_row, 1, err);
+}
+
+/* What a layer gets of rows in f32, or wider, is rounded once. */
+static void test_feeds_round_as_casts_do(void **state) {
+    enum { N = 6 };
+    static const char *const layers[][2] = {{"Activation", "activation=relu"}};
+    static const float x[N] = {1.00390625F, 1.0039064F, 3.3333333F, 65519, 65520, 1e-7F};
+    static const char *const policies[] = {"mixed_bf16", "mixed_f16"};
+    static const float want[2][N] = {
+        {1, 1.0078125F, 3.328125F, 65536, 65536, 0x1.aep-24F},
+        {1.00390625F, 1.00390625F, 3.333984375F, 65504, INFINITY, 0x1p-23F}};
+    const snug_type input = {SNUG_F32, 1, {1}}, of_x = {SNUG_F32, 2, {N, 1}};
+    snug_error err;
+    for (int i = 0; i < 2; i++) {
+        const snug_compile compile = {.optimizer = "sgd", .loss = "mse", .precision = policies[i]};
+        snug_model *m = make_model(*state, layers, 1, &input, &compile);
+        snug_feed *fx;
+        float out[N];
+        expect_ok(snug_feed_from_memory(*state, &of_x, x, NULL, NULL, &fx, &err), &err);
+        const snug_run_options run = {.x = fx, .batch = 1};
+        expect_ok(snug_predict(m, &run, keep_row, out, &err), &err);
+        for (int k = 0; k < N; k++)
+            if (out[k] != want[i][k])
+                fail_msg("%s: %.9g is %.9g; %.9g is right", policies[i], (double)x[k],
+                         (double)out[k], (double)want[i][k]);
+        snug_feed_destroy(fx);
+        snug_model_destroy(m);
+    }
 }
 
 /* Rows of an embedding are taken from what is stored, and only they are rounded. */
@@ -256,6 +305,8 @@ int main(void) {
         engine_test(test_which_models_have_a_loss_scale),
         engine_test(test_types_of_a_step),
         engine_test(test_casts_are_the_rows_own),
+        engine_test(test_an_input_comes_as_the_half_it_is_read_as),
+        engine_test(test_feeds_round_as_casts_do),
         engine_test(test_rows_of_a_table_are_rounded_not_the_table),
         engine_test(test_there_and_back),
     };

@@ -250,6 +250,8 @@ SNUG_CHECKED snug_status sn_graph_fuse(const sn_graph *g, sn_graph **out, snug_e
 SNUG_CHECKED snug_status sn_graph_copy(const sn_graph *g, sn_graph **out, snug_error *err);
 /* Weight gradients of convolutions of a concatenation by its parts (unjoin.c); *out NULL: none. */
 SNUG_CHECKED snug_status sn_graph_unjoin(const sn_graph *g, sn_graph **out, snug_error *err);
+/* Inputs that are only read as halves come as such (half_feeds.c); *out NULL: there are none. */
+SNUG_CHECKED snug_status sn_graph_half_feeds(const sn_graph *g, sn_graph **out, snug_error *err);
 
 /* A cap that is the constant 6, which a product before it takes in; any other stays an operator. */
 bool sn_graph_is_relu6(const sn_graph *g, const sn_node_info *n);
