@@ -140,19 +140,10 @@ static void test_a_step_whose_gradients_are_not_finite_is_passed_over(void **sta
     snug_model_destroy(m);
 }
 
-/* Only there; and not beside accumulated gradients. */
 static void test_which_models_have_a_loss_scale(void **state) {
     static const char *const without[] = {"f32", "f64", "bf16", "f16", "mixed_bf16"};
-    snug_error err;
-    snug_model_plan_info info;
     snug_model *m = wide(*state, "mixed_f16");
     assert_true(sn_model_scales(m));
-    expect_ok(snug_model_compile(
-                  m, &(snug_compile){.optimizer = "sgd:gradient_accumulation_steps=2"}, &err),
-              &err);
-    expect_status(snug_model_plan(m, &(snug_plan_request){.batch = 8, .train = 1}, &info, &err),
-                  SNUG_E_UNSUPPORTED, &err);
-    assert_non_null(strstr(err.text, "gradient_accumulation_steps"));
     snug_model_destroy(m);
     for (size_t i = 0; i < sizeof without / sizeof *without; i++) {
         m = wide(*state, without[i]);

@@ -79,6 +79,7 @@ sn_value sn_optimizer_scale_loss(sn_builder *b, sn_value loss) {
 }
 
 void sn_optimizer_unscale(sn_builder *b, sn_value *grads, int n_grads) {
+    sn_graph_set_part(b->graph, SN_PART_UPDATE);
     for (int i = 0; i < n_grads; i++)
         if (sn_value_ok(grads[i]))
             grads[i] = map_gradient(b, grads[i], unscale_rows, NULL);

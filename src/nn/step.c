@@ -5,7 +5,8 @@
  *     optimizer updates
  *
  * so that every state write stands behind everything that may refuse the data: a step that fails
- * changed nothing. */
+ * changed nothing. With a loss scale nothing looks at the loss: gradients are looked at, in the
+ * part UPDATE, and a run in which one is not finite passes that part's writes over (exec.h). */
 #include "nn/regularizer.h"
 #include "nn/step.h"
 
@@ -194,7 +195,7 @@ static snug_status build_loss(step *s, snug_error *err) {
                        s->spec->network->name);
     SNUG_TRY(add_penalties(s, err));
     sn_builder b = sn_builder_on(s->g);
-    if (sn_step_trains(s->mode))
+    if (sn_step_trains(s->mode) && !s->spec->scaled)
         s->loss = sn_build_check_finite(&b, s->loss);
     SNUG_TRY(sn_builder_done(&b, err));
     SNUG_TRY(sn_graph_output(s->g, "loss", s->loss, err));
