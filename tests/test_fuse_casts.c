@@ -43,10 +43,26 @@ static const cast_case cases[] = {
     {HEAD "%0 input x f16[4,3]\n%1 = cast(%0) dtype=f32 | forward -> f32[4,3]\n"
           "%2 %3 = moments(%1) | forward -> f64[3] f64[3]\noutput y %2\noutput z %3\n",
      1, 0, "f16 -> f64 f64"},
-    /* a weight gradient of bf16 is f32 at once; one of f16 is rounded, and the update takes it */
+    /* a weight gradient of bf16 is f32 at once; one of f16 is rounded behind its sum, and the
+     * update takes it; so is one that others see */
     {PRODUCT("bf16") WIDENED UPDATE, 2, 0, "f32 f32 -> f32"},
-    {PRODUCT("f16") WIDENED UPDATE, 2, 0, "f32 f16 -> f32"},
-    {PRODUCT("bf16") WIDENED UPDATE "output g %3\n", 2, 0, "f32 bf16 -> f32"},
+    {PRODUCT("f16") WIDENED UPDATE, 3, 1, "f32 f16 -> f32"},
+    {PRODUCT("bf16") WIDENED UPDATE "output g %3\n", 3, 1, "f32 bf16 -> f32"},
+    {PRODUCT("f16") "output g %3\n", 2, 1, "f32 -> f16"},
+    {PRODUCT("f32") "output g %3\n", 1, 0, "f32 f32 -> f32"},
+    /* a bias gradient, too; but no sum along a row, no forward pass, and no product per example */
+    {HEAD "%0 input x bf16[4,3]\n%1 = sum(%0) axes=0 | backward -> bf16[3]\noutput y %1\n", 2, 1,
+     "f32 -> bf16"},
+    {HEAD "%0 input x bf16[4,3]\n%1 = sum(%0) axes=1 | backward -> bf16[4]\noutput y %1\n", 1, 0,
+     "bf16 -> bf16"},
+    {HEAD "%0 input x bf16[4,3]\n%1 = sum(%0) axes=0 | forward -> bf16[3]\noutput y %1\n", 1, 0,
+     "bf16 -> bf16"},
+    {HEAD "%0 input x f16[5,4,3]\n%1 input dy f16[5,4,2]\n%2 = matmul(%0 %1) trans_a=1 | backward "
+          "-> f16[5,3,2]\noutput g %2\n",
+     1, 0, "f16 f16 -> f16"},
+    {HEAD "%0 input x f16[4,3]\n%1 input dy f16[2,3]\n%2 = matmul(%0 %1) trans_b=1 | backward "
+          "-> f16[4,2]\noutput g %2\n",
+     1, 0, "f16 f16 -> f16"},
     /* what a layer gives is rounded */
     {HEAD "%0 input x bf16[4,3]\n%1 input w bf16[3,2]\n%2 = matmul(%0 %1) | forward -> bf16[4,2]\n"
           "%3 = cast(%2) dtype=f32 | forward -> f32[4,2]\noutput y %3\n",

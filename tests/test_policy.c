@@ -96,6 +96,33 @@ static void test_halves_take_less(void **state) {
                  half);
 }
 
+static size_t floor_of(snug_model *m) {
+    const sn_device *const devices[1] = {m->target};
+    snug_error err;
+    sn_model_step s = {.mode = SN_STEP_TRAIN, .batch = 256};
+    sn_plan_floor floor = {0};
+    sn_plan *plan;
+    expect_ok(sn_model_step_build(m, &s, &err), &err);
+    const sn_plan_options o = {
+        .devices = devices, .n_devices = 1, .arena_bytes = 1, .floor = &floor};
+    expect_status(sn_plan_build(m->engine, s.graph, &o, &plan, &err), SNUG_E_BUDGET, &err);
+    sn_graph_destroy(s.graph);
+    snug_model_destroy(m);
+    return floor.bytes;
+}
+
+/* Weight gradients of halves add up over slices, whoever reads them: the smallest plan of each kind
+ * has slices. What is kept until all gradients were looked at are halves. */
+static void test_halves_are_sliced_as_far_as_f32(void **state) {
+    static const char *const policies[] = {"mixed_bf16", "mixed_f16", "bf16", "f16"};
+    const size_t plain = floor_of(cnn(*state, NULL));
+    for (int i = 0; i < 4; i++) {
+        const size_t bytes = floor_of(cnn(*state, policies[i]));
+        if (bytes > plain)
+            fail_msg("%s: a floor of %zu bytes, in f32 %zu", policies[i], bytes, plain);
+    }
+}
+
 /* Gradients of large inputs are infinite at first: those steps change nothing but the scale. */
 static void test_a_step_whose_gradients_are_not_finite_is_passed_over(void **state) {
     enum { ROWS = 8, STEPS = 12 };
@@ -292,6 +319,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_names),
         engine_test(test_halves_take_less),
+        engine_test(test_halves_are_sliced_as_far_as_f32),
         engine_test(test_a_step_whose_gradients_are_not_finite_is_passed_over),
         engine_test(test_which_models_have_a_loss_scale),
         engine_test(test_types_of_a_step),
