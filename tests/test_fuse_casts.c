@@ -50,6 +50,14 @@ static const cast_case cases[] = {
     {PRODUCT("bf16") WIDENED UPDATE "output g %3\n", 3, 1, "f32 bf16 -> f32"},
     {PRODUCT("f16") "output g %3\n", 2, 1, "f32 -> f16"},
     {PRODUCT("f32") "output g %3\n", 1, 0, "f32 f32 -> f32"},
+    /* a wide one that nobody wants in f32 stays what it is */
+    {HEAD "%0 input x bf16[4,1024]\n%1 input dy bf16[4,1024]\n%2 = matmul(%0 %1) trans_a=1 | "
+          "backward -> bf16[1024,1024]\noutput g %2\n",
+     1, 0, "bf16 bf16 -> bf16"},
+    {HEAD "%0 input x f16[4,1024]\n%1 input dy f16[4,1024]\n%2 = matmul(%0 %1) trans_a=1 | "
+          "backward -> f16[1024,1024]\n%3 = check_finite(%2) | update -> f16[1024,1024]\n"
+          "%4 = cast(%3) dtype=f32 | update -> f32[1024,1024]\noutput g %4\n",
+     4, 2, "f16 -> f32"},
     /* a bias gradient, too; but no sum along a row, no forward pass, and no product per example */
     {HEAD "%0 input x bf16[4,3]\n%1 = sum(%0) axes=0 | backward -> bf16[3]\noutput y %1\n", 2, 1,
      "f32 -> bf16"},

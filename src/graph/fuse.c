@@ -16,9 +16,6 @@
 
 #include <string.h>
 
-/* From so many weights on a dense layer's gradient is worth not having. */
-#define WIDE_WEIGHTS (INT64_C(1) << 20)
-
 /* --- dead code -------------------------------------------------------------------------------- */
 
 static void need_value(const sn_fuser *f, bool *needed, sn_value v) {
@@ -259,7 +256,7 @@ snug_status sn_graph_fuse_with(const sn_graph *g, const sn_fuse_options *options
 static bool has_wide_update(const sn_graph *g) {
     for (uint32_t i = 0; i < sn_graph_n_nodes(g); i++) {
         const sn_node_info *n = sn_graph_node_at(g, (sn_node){i});
-        if (n->op == SN_OP_adam && sn_type_count(sn_graph_type(g, n->in[0])) >= WIDE_WEIGHTS)
+        if (n->op == SN_OP_adam && sn_type_count(sn_graph_type(g, n->in[0])) >= SN_WIDE_WEIGHTS)
             return true;
     }
     return false;
@@ -268,7 +265,7 @@ static bool has_wide_update(const sn_graph *g) {
 snug_status sn_graph_fuse_updates(const sn_graph *g, const sn_graph *fused,
                                   const sn_fuse_options *options, sn_graph **out, snug_error *err) {
     sn_fuse_options wide = *options;
-    wide.dense_update = WIDE_WEIGHTS;
+    wide.dense_update = SN_WIDE_WEIGHTS;
     *out = NULL;
     if (!has_wide_update(fused))
         return SNUG_OK;

@@ -4,6 +4,9 @@
 
 #include "graph/store.h"
 
+/* From so many weights on a layer's gradient is worth not having, or not in f32. */
+#define SN_WIDE_WEIGHTS (INT64_C(1) << 20)
+
 /* What is emitted in the place of an old node. node.in and node.out point to in and out, which a
  * pattern may change. */
 typedef struct {

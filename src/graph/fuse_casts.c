@@ -84,10 +84,28 @@ bool sn_fuse_sums_halves(const sn_graph *g, const sn_node_info *n) {
     return n->op != SN_OP_sum || (sn_axes_set(&n->attrs.axes.axes, from->rank) & 1) != 0;
 }
 
+/* The record that alone reads v; NULL: there are others. */
+static const sn_record *only_reader(const sn_fuser *f, sn_value v) {
+    return sn_fuse_read_once(f, v) ? &f->records[f->places[f->readers[v.i].first]] : NULL;
+}
+
+/* Whether an f32 copy is made in any case, behind a check or at once. */
+static bool is_widened(const sn_fuser *f, sn_value v) {
+    const sn_record *r = only_reader(f, v);
+    if (r && r->node.op == SN_OP_check_finite)
+        r = only_reader(f, r->out[0]);
+    return cast_between(f, r, true) != NULL;
+}
+
+/* A wide gradient that nobody needs in f32 stays what it is: it would be three times as large while
+ * it is rounded. */
 void sn_fuse_round_sums(sn_fuser *f) {
     for (uint32_t n = 0; n < f->n_nodes; n++) {
         sn_record *r = &f->records[n];
         if (r->gone || !sn_fuse_sums_halves(f->g, &r->node))
+            continue;
+        const bool is_wide = sn_type_count(sn_graph_type(f->g, r->out[0])) >= SN_WIDE_WEIGHTS;
+        if (is_wide && !is_widened(f, r->out[0]))
             continue;
         r->node.attrs.word[sn_attrs_wide(r->node.op)] = 1;
         r->rounds = true;
