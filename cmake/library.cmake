@@ -37,9 +37,9 @@ foreach(isa ${SNUG_ISAS})
   list(APPEND SNUG_ISA_DEFINITIONS SN_HAS_ISA_${isa_upper}=1)
 endforeach()
 
-# Random numbers: vectors as in kernels, in rooms above them.
-set_source_files_properties(${PROJECT_SOURCE_DIR}/src/base/rng.c ${PROJECT_SOURCE_DIR}/src/tensor/recipe.c PROPERTIES COMPILE_OPTIONS
-  "${kernel_level};-fno-trapping-math")
+# Random numbers and conversions: vectors as in kernels, in rooms above them.
+set_source_files_properties(${PROJECT_SOURCE_DIR}/src/base/rng.c ${PROJECT_SOURCE_DIR}/src/tensor/recipe.c
+  ${PROJECT_SOURCE_DIR}/src/tensor/convert.c PROPERTIES COMPILE_OPTIONS "${kernel_level};-fno-trapping-math")
 add_library(snug_objects OBJECT ${SNUG_SOURCES})
 target_compile_definitions(snug_objects PRIVATE ${SNUG_ISA_DEFINITIONS})
 target_compile_options(snug_objects PRIVATE -fopenmp-simd)

@@ -1,5 +1,6 @@
 /* test_exec.c: state, executor and sessions on plans the planner made. Byte limit: each test below
  * 64 KiB of tensors. */
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -286,6 +287,67 @@ static void test_mayfail_error_names_layer_and_operator(void **unused) {
     assert_int_equal(sn_session_run(w.session, &w.err), SNUG_E_DATA);
     assert_ptr_equal(strstr(w.err.text, "layer embedding (gather): "), w.err.text);
     world_close(&w);
+}
+
+typedef struct {
+    sn_part checks; /* the part that looks at x */
+    bool passes;
+    float last; /* of x */
+    snug_status status;
+    float y, seen, w; /* a result, what the forward pass keeps, what the update writes */
+} pass_case;
+
+static float first_of(const world *w, uint32_t home) {
+    snug_view view;
+    snug_error err;
+    assert_int_equal(sn_state_view(w->state, home, &view, &err), SNUG_OK);
+    return *(const float *)view.data;
+}
+
+static void run_pass_case(const pass_case *c) {
+    const float x[2] = {3, c->last};
+    world w;
+    world_open(&w);
+    const snug_type t = world_type(SNUG_F32, 1, (int64_t[]){2});
+    const sn_value in = world_input(&w, "x", &t, x);
+    const sn_value variable = world_variable(&w, "w", &t, 1),
+                   kept = world_variable(&w, "seen", &t, 2);
+    sn_builder b = sn_builder_on(w.graph);
+    sn_graph_set_part(w.graph, c->checks);
+    const sn_value checked = sn_build_check_finite(&b, in);
+    sn_graph_set_part(w.graph, SN_PART_UPDATE);
+    sn_build(&b, SN_OP_assign_add, NULL, (const sn_value[]){variable, checked}, 2);
+    sn_graph_set_part(w.graph, SN_PART_FORWARD);
+    sn_build(&b, SN_OP_assign, NULL, (const sn_value[]){kept, in}, 2);
+    const sn_value y = sn_build_sum(&b, sn_build_square(&b, kept), 0, false);
+    world_ok(&w, sn_builder_done(&b, &w.err));
+    world_ok(&w, sn_graph_output(w.graph, "y", y, &w.err));
+    world_plan(&w);
+    world_prepare(&w, NULL);
+    sn_session_set_passes(w.session, c->passes);
+    for (int k = 0; k < 2; k++) /* the second run looks anew */
+        assert_int_equal(sn_session_run(w.session, &w.err), c->status);
+    assert_int_equal(sn_session_passed_over(w.session),
+                     c->status == SNUG_OK && c->last == INFINITY);
+    assert_true(first_of(&w, 0) == c->w && first_of(&w, 1) == c->seen);
+    if (c->status == SNUG_OK && c->last != INFINITY)
+        assert_true(world_scalar(&w, "y") == c->y);
+    assert_false(sn_state_torn(w.state));
+    world_close(&w);
+}
+
+/* Only the update's writes, only for a check of the update, and only where the caller wants it. */
+static void test_an_update_that_refuses_its_values_may_be_passed_over(void **unused) {
+    (void)unused;
+    static const pass_case cases[] = {
+        {SN_PART_UPDATE, true, 4, SNUG_OK, 25, 3, 7},
+        {SN_PART_UPDATE, true, INFINITY, SNUG_OK, 0, 3, 1},
+        {SN_PART_UPDATE, false, INFINITY, SNUG_E_NUMERIC, 0, 2, 1},
+        {SN_PART_FORWARD, true, INFINITY, SNUG_E_NUMERIC, 0, 2, 1},
+        {SN_PART_BACKWARD, true, INFINITY, SNUG_E_NUMERIC, 0, 2, 1},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        run_pass_case(&cases[i]);
 }
 
 /* --- inputs where they lie ------------------------------------------------------------------ */
@@ -690,6 +752,7 @@ int main(void) {
         cmocka_unit_test(test_input_without_data_is_named),
         cmocka_unit_test(test_feed_error_is_passed_on_and_the_next_run_works),
         cmocka_unit_test(test_mayfail_error_names_layer_and_operator),
+        cmocka_unit_test(test_an_update_that_refuses_its_values_may_be_passed_over),
         cmocka_unit_test(test_rows_in_memory_are_read_where_they_lie),
         cmocka_unit_test(test_rows_that_do_not_lie_as_wanted_are_brought),
         cmocka_unit_test(test_a_loan_is_for_one_run),

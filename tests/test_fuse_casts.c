@@ -4,6 +4,7 @@
 
 #include "graph/graph.h"
 
+#include <stdio.h>
 #include <string.h>
 
 /* What is left of a graph: rows, among them casts, and the type of its first output's maker's
@@ -42,10 +43,34 @@ static const cast_case cases[] = {
     {HEAD "%0 input x f16[4,3]\n%1 = cast(%0) dtype=f32 | forward -> f32[4,3]\n"
           "%2 %3 = moments(%1) | forward -> f64[3] f64[3]\noutput y %2\noutput z %3\n",
      1, 0, "f16 -> f64 f64"},
-    /* a weight gradient of bf16 is f32 at once; one of f16 is rounded, and the update takes it */
+    /* a weight gradient of bf16 is f32 at once; one of f16 is rounded behind its sum, and the
+     * update takes it; so is one that others see */
     {PRODUCT("bf16") WIDENED UPDATE, 2, 0, "f32 f32 -> f32"},
-    {PRODUCT("f16") WIDENED UPDATE, 2, 0, "f32 f16 -> f32"},
-    {PRODUCT("bf16") WIDENED UPDATE "output g %3\n", 2, 0, "f32 bf16 -> f32"},
+    {PRODUCT("f16") WIDENED UPDATE, 3, 1, "f32 f16 -> f32"},
+    {PRODUCT("bf16") WIDENED UPDATE "output g %3\n", 3, 1, "f32 bf16 -> f32"},
+    {PRODUCT("f16") "output g %3\n", 2, 1, "f32 -> f16"},
+    {PRODUCT("f32") "output g %3\n", 1, 0, "f32 f32 -> f32"},
+    /* a wide one that nobody wants in f32 stays what it is */
+    {HEAD "%0 input x bf16[4,1024]\n%1 input dy bf16[4,1024]\n%2 = matmul(%0 %1) trans_a=1 | "
+          "backward -> bf16[1024,1024]\noutput g %2\n",
+     1, 0, "bf16 bf16 -> bf16"},
+    {HEAD "%0 input x f16[4,1024]\n%1 input dy f16[4,1024]\n%2 = matmul(%0 %1) trans_a=1 | "
+          "backward -> f16[1024,1024]\n%3 = check_finite(%2) | update -> f16[1024,1024]\n"
+          "%4 = cast(%3) dtype=f32 | update -> f32[1024,1024]\noutput g %4\n",
+     4, 2, "f16 -> f32"},
+    /* a bias gradient, too; but no sum along a row, no forward pass, and no product per example */
+    {HEAD "%0 input x bf16[4,3]\n%1 = sum(%0) axes=0 | backward -> bf16[3]\noutput y %1\n", 2, 1,
+     "f32 -> bf16"},
+    {HEAD "%0 input x bf16[4,3]\n%1 = sum(%0) axes=1 | backward -> bf16[4]\noutput y %1\n", 1, 0,
+     "bf16 -> bf16"},
+    {HEAD "%0 input x bf16[4,3]\n%1 = sum(%0) axes=0 | forward -> bf16[3]\noutput y %1\n", 1, 0,
+     "bf16 -> bf16"},
+    {HEAD "%0 input x f16[5,4,3]\n%1 input dy f16[5,4,2]\n%2 = matmul(%0 %1) trans_a=1 | backward "
+          "-> f16[5,3,2]\noutput g %2\n",
+     1, 0, "f16 f16 -> f16"},
+    {HEAD "%0 input x f16[4,3]\n%1 input dy f16[2,3]\n%2 = matmul(%0 %1) trans_b=1 | backward "
+          "-> f16[4,2]\noutput g %2\n",
+     1, 0, "f16 f16 -> f16"},
     /* what a layer gives is rounded */
     {HEAD "%0 input x bf16[4,3]\n%1 input w bf16[3,2]\n%2 = matmul(%0 %1) | forward -> bf16[4,2]\n"
           "%3 = cast(%2) dtype=f32 | forward -> f32[4,2]\noutput y %3\n",
@@ -105,9 +130,66 @@ static void test_casts_go_where_rows_take_both_types(void **state) {
     }
 }
 
+/* Inputs of a graph, and its casts, after those that are only read as halves come as such. */
+static void test_inputs_come_as_halves(void **state) {
+    static const struct {
+        const char *text, *inputs;
+        int n_casts;
+    } feeds[] = {
+        {"%0 input x f32[4]\n%1 = cast(%0) dtype=bf16 | forward -> bf16[4]\n"
+         "%2 = cast(%0) dtype=bf16 | forward -> bf16[4]\n%3 = add(%1 %2) | forward -> "
+         "bf16[4]\noutput y %3\n",
+         "bf16", 0},
+        {"%0 input x f32[4]\n%1 input z f32[4]\n%2 = cast(%1) dtype=f16 | forward -> f16[4]\n"
+         "%3 = relu(%2) | forward -> f16[4]\n%4 = relu(%0) | forward -> f32[4]\noutput y "
+         "%3\noutput u %4\n",
+         "f32 f16", 0},
+        /* read in f32, too: before or behind the cast, or by a caller */
+        {"%0 input x f32[4]\n%1 = cast(%0) dtype=bf16 | forward -> bf16[4]\n"
+         "%2 = relu(%0) | forward -> f32[4]\noutput y %1\noutput z %2\n",
+         "f32", 1},
+        {"%0 input x f32[4]\n%1 = relu(%0) | forward -> f32[4]\n"
+         "%2 = cast(%0) dtype=bf16 | forward -> bf16[4]\noutput y %1\noutput z %2\n",
+         "f32", 1},
+        {"%0 input x f32[4]\n%1 = cast(%0) dtype=bf16 | forward -> bf16[4]\noutput y %1\noutput z "
+         "%0\n",
+         "f32", 1},
+        /* as two types, or as no half; halves and wider numbers stay */
+        {"%0 input x f32[4]\n%1 = cast(%0) dtype=bf16 | forward -> bf16[4]\n"
+         "%2 = cast(%0) dtype=f16 | forward -> f16[4]\noutput y %1\noutput z %2\n",
+         "f32", 2},
+        {"%0 input x f32[4]\n%1 = cast(%0) dtype=i32 | forward -> i32[4]\noutput y %1\n", "f32", 1},
+        {"%0 input x f64[4]\n%1 = cast(%0) dtype=bf16 | forward -> bf16[4]\noutput y %1\n", "f64",
+         1},
+        {"%0 input x u8[4]\n%1 = cast(%0) dtype=bf16 | forward -> bf16[4]\noutput y %1\n", "u8", 1},
+    };
+    for (size_t i = 0; i < sizeof feeds / sizeof *feeds; i++) {
+        snug_error err;
+        sn_graph *g, *made = NULL;
+        char text[512], inputs[64] = "";
+        int n_casts = 0;
+        snprintf(text, sizeof text, "snug graph 1\n%s", feeds[i].text);
+        expect_ok(sn_graph_parse(*state, text, &g, &err), &err);
+        expect_ok(sn_graph_half_feeds(g, &made, &err), &err);
+        const sn_graph *const now = made ? made : g;
+        expect_ok(sn_graph_check(now, false, &err), &err);
+        for (uint32_t k = 0; k < sn_graph_n_inputs(now); k++)
+            strcat(strcat(inputs, k > 0 ? " " : ""),
+                   snug_dtype_name(sn_graph_type(now, sn_graph_input_at(now, k))->dtype));
+        for (uint32_t k = 0; k < sn_graph_n_nodes(now); k++)
+            n_casts += sn_graph_node_at(now, (sn_node){k})->op == SN_OP_cast;
+        if (strcmp(inputs, feeds[i].inputs) != 0 || n_casts != feeds[i].n_casts)
+            fail_msg("case %zu: %s and %d casts; %s and %d are right", i, inputs, n_casts,
+                     feeds[i].inputs, feeds[i].n_casts);
+        sn_graph_destroy(made);
+        sn_graph_destroy(g);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         engine_test(test_casts_go_where_rows_take_both_types),
+        engine_test(test_inputs_come_as_halves),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

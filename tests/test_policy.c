@@ -96,6 +96,33 @@ static void test_halves_take_less(void **state) {
                  half);
 }
 
+static size_t floor_of(snug_model *m) {
+    const sn_device *const devices[1] = {m->target};
+    snug_error err;
+    sn_model_step s = {.mode = SN_STEP_TRAIN, .batch = 256};
+    sn_plan_floor floor = {0};
+    sn_plan *plan;
+    expect_ok(sn_model_step_build(m, &s, &err), &err);
+    const sn_plan_options o = {
+        .devices = devices, .n_devices = 1, .arena_bytes = 1, .floor = &floor};
+    expect_status(sn_plan_build(m->engine, s.graph, &o, &plan, &err), SNUG_E_BUDGET, &err);
+    sn_graph_destroy(s.graph);
+    snug_model_destroy(m);
+    return floor.bytes;
+}
+
+/* Weight gradients of halves add up over slices, whoever reads them: the smallest plan of each kind
+ * has slices. What is kept until all gradients were looked at are halves. */
+static void test_halves_are_sliced_as_far_as_f32(void **state) {
+    static const char *const policies[] = {"mixed_bf16", "mixed_f16", "bf16", "f16"};
+    const size_t plain = floor_of(cnn(*state, NULL));
+    for (int i = 0; i < 4; i++) {
+        const size_t bytes = floor_of(cnn(*state, policies[i]));
+        if (bytes > plain)
+            fail_msg("%s: a floor of %zu bytes, in f32 %zu", policies[i], bytes, plain);
+    }
+}
+
 /* Gradients of large inputs are infinite at first: those steps change nothing but the scale. */
 static void test_a_step_whose_gradients_are_not_finite_is_passed_over(void **state) {
     enum { ROWS = 8, STEPS = 12 };
@@ -140,19 +167,10 @@ static void test_a_step_whose_gradients_are_not_finite_is_passed_over(void **sta
     snug_model_destroy(m);
 }
 
-/* Only there; and not beside accumulated gradients. */
 static void test_which_models_have_a_loss_scale(void **state) {
     static const char *const without[] = {"f32", "f64", "bf16", "f16", "mixed_bf16"};
-    snug_error err;
-    snug_model_plan_info info;
     snug_model *m = wide(*state, "mixed_f16");
     assert_true(sn_model_scales(m));
-    expect_ok(snug_model_compile(
-                  m, &(snug_compile){.optimizer = "sgd:gradient_accumulation_steps=2"}, &err),
-              &err);
-    expect_status(snug_model_plan(m, &(snug_plan_request){.batch = 8, .train = 1}, &info, &err),
-                  SNUG_E_UNSUPPORTED, &err);
-    assert_non_null(strstr(err.text, "gradient_accumulation_steps"));
     snug_model_destroy(m);
     for (size_t i = 0; i < sizeof without / sizeof *without; i++) {
         m = wide(*state, without[i]);
@@ -207,10 +225,59 @@ static int n_casts(snug_model *m) {
     return n;
 }
 
-/* Weights are rounded while they are read, their gradients come in f32: what is left are the input,
- * the prediction and its gradient. */
+/* The input comes as a half, weights are rounded while they are read, their gradients come in f32:
+ * what is left are the prediction and its gradient. */
 static void test_casts_are_the_rows_own(void **state) {
-    assert_int_equal(n_casts(wide(*state, "mixed_bf16")), 3);
+    assert_int_equal(n_casts(wide(*state, "mixed_bf16")), 2);
+}
+
+/* Of a model whose input is the largest value by far: half the arena, or less, within 5 %. */
+static void test_an_input_comes_as_the_half_it_is_read_as(void **state) {
+    static const char *const layers[][2] = {{"Flatten", ""}, {"Dense", "units=4"}};
+    static const char *const policies[] = {NULL, "mixed_bf16", "mixed_f16", "bf16"};
+    const snug_type input = {SNUG_F32, 2, {28, 28}};
+    size_t bytes[4];
+    for (int i = 0; i < 4; i++) {
+        const snug_compile compile = {.optimizer = "sgd", .loss = "mse", .precision = policies[i]};
+        snug_model *m = make_model(*state, layers, 2, &input, &compile);
+        assert_int_equal(snug_model_input(m)->dtype, SNUG_F32); /* what a caller gives */
+        bytes[i] = arena_of(m);
+    }
+    for (int i = 1; i < 4; i++)
+        if (bytes[i] > bytes[0] / 200 * 105)
+            fail_msg("%s: an arena of %zu bytes, in f32 %zu", policies[i], bytes[i], bytes[0]);
+}
+
+static snug_status keep_row(void *ctx, int64_t first_row, const snug_view *view, snug_error *err) {
+    return sn_convert(view->type.dtype, view->data, SNUG_F32, (float *)ctx + first_row, 1, err);
+}
+
+/* What a layer gets of rows in f32, or wider, is rounded once. */
+static void test_feeds_round_as_casts_do(void **state) {
+    enum { N = 6 };
+    static const char *const layers[][2] = {{"Activation", "activation=relu"}};
+    static const float x[N] = {1.00390625F, 1.0039064F, 3.3333333F, 65519, 65520, 1e-7F};
+    static const char *const policies[] = {"mixed_bf16", "mixed_f16"};
+    static const float want[2][N] = {
+        {1, 1.0078125F, 3.328125F, 65536, 65536, 0x1.aep-24F},
+        {1.00390625F, 1.00390625F, 3.333984375F, 65504, INFINITY, 0x1p-23F}};
+    const snug_type input = {SNUG_F32, 1, {1}}, of_x = {SNUG_F32, 2, {N, 1}};
+    snug_error err;
+    for (int i = 0; i < 2; i++) {
+        const snug_compile compile = {.optimizer = "sgd", .loss = "mse", .precision = policies[i]};
+        snug_model *m = make_model(*state, layers, 1, &input, &compile);
+        snug_feed *fx;
+        float out[N];
+        expect_ok(snug_feed_from_memory(*state, &of_x, x, NULL, NULL, &fx, &err), &err);
+        const snug_run_options run = {.x = fx, .batch = 1};
+        expect_ok(snug_predict(m, &run, keep_row, out, &err), &err);
+        for (int k = 0; k < N; k++)
+            if (out[k] != want[i][k])
+                fail_msg("%s: %.9g is %.9g; %.9g is right", policies[i], (double)x[k],
+                         (double)out[k], (double)want[i][k]);
+        snug_feed_destroy(fx);
+        snug_model_destroy(m);
+    }
 }
 
 /* Rows of an embedding are taken from what is stored, and only they are rounded. */
@@ -252,10 +319,13 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_names),
         engine_test(test_halves_take_less),
+        engine_test(test_halves_are_sliced_as_far_as_f32),
         engine_test(test_a_step_whose_gradients_are_not_finite_is_passed_over),
         engine_test(test_which_models_have_a_loss_scale),
         engine_test(test_types_of_a_step),
         engine_test(test_casts_are_the_rows_own),
+        engine_test(test_an_input_comes_as_the_half_it_is_read_as),
+        engine_test(test_feeds_round_as_casts_do),
         engine_test(test_rows_of_a_table_are_rounded_not_the_table),
         engine_test(test_there_and_back),
     };

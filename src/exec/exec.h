@@ -166,6 +166,10 @@ void sn_session_set_real(sn_session *s, sn_param p, double v);
 void sn_session_set_key(sn_session *s, sn_param p, int64_t v);
 /* Asked between steps, before the first state write only; true stops with SNUG_E_INTERRUPTED. */
 void sn_session_set_interrupt(sn_session *s, bool (*asked)(void *ctx), void *ctx);
+/* Runs in which a check_finite of the part UPDATE refuses its values end well: what of that part
+ * writes variables does not run, all else does. Whether the last run passed it over. */
+void sn_session_set_passes(sn_session *s, bool passes);
+bool sn_session_passed_over(const sn_session *s);
 /* On a GPU: called once in the next run, when the device has work and before it is waited for. */
 void sn_session_set_meanwhile(sn_session *s, void (*meanwhile)(void *ctx), void *ctx);
 /* On a GPU: feeds of the next run go there while one is under way, where it has room for both.

@@ -78,8 +78,9 @@ static int made_of(const sn_recipe *r, snug_dtype dtype) {
                                [SN_RECIPE_UNIFORM] = SN_RANDOM_UNIFORM,
                                [SN_RECIPE_NORMAL] = SN_RANDOM_NORMAL,
                                [SN_RECIPE_TRUNCATED] = SN_RANDOM_TRUNCATED};
-    const bool real = dtype == SNUG_F32 || dtype == SNUG_F64;
-    return real && (size_t)r->kind < sizeof made / sizeof made[0] ? made[r->kind] : -1;
+    return sn_dtype_is_float(dtype) && (size_t)r->kind < sizeof made / sizeof made[0]
+               ? made[r->kind]
+               : -1;
 }
 
 /* The numbers of one iteration's rows; what they are made of, or -1. */

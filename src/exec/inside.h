@@ -123,7 +123,9 @@ struct sn_session {
     void *next_ctx;
     bool (*interrupt)(void *ctx);
     void *interrupt_ctx;
+    bool passes; /* the update, where one of its checks refuses its values */
     /* run */
+    bool passed_over;             /* it was; of the one lane that runs nodes */
     uint64_t n_done;              /* executions over */
     uint64_t *done;               /* executions over, by step */
     bool capturing;               /* steps are written down, and do not run */

@@ -183,6 +183,16 @@ static snug_status fail_at(const sn_session *s, sn_node n, snug_status status, s
                                                : sn_fail_at(s->plan->graph, n, status, err);
 }
 
+static bool is_update(const sn_session *s, const sn_step *step) {
+    return sn_graph_node_at(s->plan->graph, step->node)->part == SN_PART_UPDATE;
+}
+
+/* Values that a check of the update refuses. */
+static bool passes_over(const sn_session *s, const sn_bound *bound, snug_status status) {
+    return status == SNUG_E_NUMERIC && s->passes && bound->call.op == SN_OP_check_finite &&
+           is_update(s, bound->step);
+}
+
 static snug_status run_node(const sn_walk *w, const sn_bound *bound, const sn_bound_shape *shape,
                             snug_error *err) {
     sn_session *s = w->s;
@@ -197,9 +207,13 @@ static snug_status run_node(const sn_walk *w, const sn_bound *bound, const sn_bo
                       (step->accumulate == SN_ACC_ADD_LATER && w->iteration > 0);
     if (step->n_out > 0)
         set_position(w, &step->out[0], &call);
+    if (s->passed_over && bound->writes_state && is_update(s, step))
+        return SNUG_OK;
     sn_runner *r = sn_runner_of_step(s, bound);
     const snug_status status = r->kind->call(r, s, bound, &call, err);
-    return status == SNUG_OK ? SNUG_OK : fail_at(s, step->node, status, err);
+    s->passed_over = s->passed_over || passes_over(s, bound, status);
+    return status == SNUG_OK || passes_over(s, bound, status) ? SNUG_OK
+                                                              : fail_at(s, step->node, status, err);
 }
 
 snug_status sn_fill_rows(const sn_session *s, uint32_t input, int64_t first_row,
@@ -387,7 +401,7 @@ static snug_status run_session(sn_session *s, snug_error *err) {
     sn_loans_take(s);
     SNUG_TRY(check_params(s, err));
     s->n_done = 0;
-    s->wrote_state = s->wrote_late = false;
+    s->wrote_state = s->wrote_late = s->passed_over = false;
     memset(s->done, 0, s->plan->n_steps * sizeof *s->done);
     s->status = begin_and_drive(s, &s->error);
     const bool torn = s->status != SNUG_OK && s->wrote_state && !sn_undo_restore(s);

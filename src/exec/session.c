@@ -105,6 +105,14 @@ void sn_session_set_key(sn_session *s, sn_param p, int64_t v) {
     s->params[p.i].key = v;
 }
 
+void sn_session_set_passes(sn_session *s, bool passes) {
+    s->passes = passes;
+}
+
+bool sn_session_passed_over(const sn_session *s) {
+    return s->passed_over;
+}
+
 void sn_session_set_interrupt(sn_session *s, bool (*asked)(void *ctx), void *ctx) {
     s->interrupt = asked;
     s->interrupt_ctx = ctx;

@@ -16,9 +16,6 @@
 
 #include <string.h>
 
-/* From so many weights on a dense layer's gradient is worth not having. */
-#define WIDE_WEIGHTS (INT64_C(1) << 20)
-
 /* --- dead code -------------------------------------------------------------------------------- */
 
 static void need_value(const sn_fuser *f, bool *needed, sn_value v) {
@@ -168,14 +165,38 @@ static snug_status find_late(const sn_fuser *f, bool **late, snug_error *err) {
 
 /* --- the new graph ---------------------------------------------------------------------------- */
 
+/* The halves that others read of what a record gives. */
+static snug_status round_outputs(const sn_fuser *f, sn_replay *r, const sn_record *record,
+                                 snug_error *err) {
+    for (int k = 0; k < record->node.n_out; k++) {
+        sn_value *const v = &r->value[record->out[k].i];
+        const sn_value sum = *v;
+        int n_out;
+        sn_attrs a;
+        sn_attrs_default(SN_OP_cast, &a);
+        a.dtype.dtype = sn_graph_type(f->g, record->out[k])->dtype;
+        SNUG_TRY(sn_graph_node(r->to, SN_OP_cast, &a, &sum, 1, v, &n_out, err));
+    }
+    return SNUG_OK;
+}
+
+static snug_status emit_record(const sn_fuser *f, sn_replay *r, uint32_t n, snug_error *err) {
+    const sn_record *const record = &f->records[n];
+    const uint32_t first = sn_graph_n_nodes(r->to);
+    SNUG_TRY(sn_replay_node(r, &record->node, err));
+    if (record->rounds)
+        SNUG_TRY(round_outputs(f, r, record, err));
+    for (uint32_t i = first; f->options.origin && i < sn_graph_n_nodes(r->to); i++)
+        f->options.origin[i] = n;
+    return SNUG_OK;
+}
+
 static snug_status emit_records(const sn_fuser *f, sn_replay *r, const bool *late, bool which,
                                 snug_error *err) {
     for (uint32_t n = 0; n < f->n_nodes; n++) {
         if (f->records[n].gone || (late && late[n] != which))
             continue;
-        if (f->options.origin)
-            f->options.origin[sn_graph_n_nodes(r->to)] = n;
-        SNUG_TRY(sn_replay_node(r, &f->records[n].node, err));
+        SNUG_TRY(emit_record(f, r, n, err));
     }
     return SNUG_OK;
 }
@@ -204,8 +225,18 @@ static snug_status run_rewrite(sn_fuser *f, sn_graph **out, snug_error *err) {
     SNUG_TRY(list_readers(f, err));
     try_patterns(f);
     sn_fuse_operands(f);
+    sn_fuse_round_sums(f);
     SNUG_TRY(drop_dead(f, err));
     return emit(f, out, err);
+}
+
+uint32_t sn_graph_most_fused(const sn_graph *g) {
+    uint32_t most = sn_graph_n_nodes(g);
+    for (uint32_t n = 0; n < sn_graph_n_nodes(g); n++) {
+        const sn_node_info *node = sn_graph_node_at(g, (sn_node){n});
+        most += sn_fuse_sums_halves(g, node) ? (uint32_t)node->n_out : 0;
+    }
+    return most;
 }
 
 snug_status sn_graph_fuse(const sn_graph *g, sn_graph **out, snug_error *err) {
@@ -225,7 +256,7 @@ snug_status sn_graph_fuse_with(const sn_graph *g, const sn_fuse_options *options
 static bool has_wide_update(const sn_graph *g) {
     for (uint32_t i = 0; i < sn_graph_n_nodes(g); i++) {
         const sn_node_info *n = sn_graph_node_at(g, (sn_node){i});
-        if (n->op == SN_OP_adam && sn_type_count(sn_graph_type(g, n->in[0])) >= WIDE_WEIGHTS)
+        if (n->op == SN_OP_adam && sn_type_count(sn_graph_type(g, n->in[0])) >= SN_WIDE_WEIGHTS)
             return true;
     }
     return false;
@@ -234,7 +265,7 @@ static bool has_wide_update(const sn_graph *g) {
 snug_status sn_graph_fuse_updates(const sn_graph *g, const sn_graph *fused,
                                   const sn_fuse_options *options, sn_graph **out, snug_error *err) {
     sn_fuse_options wide = *options;
-    wide.dense_update = WIDE_WEIGHTS;
+    wide.dense_update = SN_WIDE_WEIGHTS;
     *out = NULL;
     if (!has_wide_update(fused))
         return SNUG_OK;

@@ -4,10 +4,14 @@
 
 #include "graph/store.h"
 
+/* From so many weights on a layer's gradient is worth not having, or not in f32. */
+#define SN_WIDE_WEIGHTS (INT64_C(1) << 20)
+
 /* What is emitted in the place of an old node. node.in and node.out point to in and out, which a
  * pattern may change. */
 typedef struct {
-    bool gone; /* dead, or absorbed by another record */
+    bool gone;   /* dead, or absorbed by another record */
+    bool rounds; /* what it gives is wide; casts behind it make the halves that others read */
     sn_node_info node;
     sn_value in[SN_MAX_IN];
     sn_value out[SN_MAX_OUT];
@@ -66,6 +70,9 @@ bool sn_fuse_conv_pool(sn_fuser *f, uint32_t n);
 bool sn_fuse_wide(sn_fuser *f, uint32_t n); /* fuse_casts.c */
 /* All records at once, after the patterns. */
 void sn_fuse_operands(sn_fuser *f);
+void sn_fuse_round_sums(sn_fuser *f);
+/* Of a node, whether the latter may round what it gives. */
+bool sn_fuse_sums_halves(const sn_graph *g, const sn_node_info *n);
 
 extern const sn_fuse_pattern sn_fuse_patterns[]; /* in order of preference; ends with NULL */
 

@@ -7,7 +7,9 @@
  *                channels are not rounded at all
  *     rows       cast to half(normalise(cast(x), ...)) -> normalise(x, ...): norms of halves read
  *                and write halves, compute in f32 and round once, as between the casts
- *     gradients  adam(w, m, v, cast(g)) -> adam(w, m, v, g), a half gradient of f32 weights */
+ *     gradients  adam(w, m, v, cast(g)) -> adam(w, m, v, g), a half gradient of f32 weights
+ *     sums       x^T dy of halves that is read as a half -> a cast behind the row with wide=1:
+ *                slices of the batch add up in f32, and the sum is rounded once, as of the whole */
 #include "graph/fuse.h"
 
 #include <stddef.h>
@@ -37,7 +39,7 @@ static int64_t *wide_of(sn_record *r) {
 }
 
 /* The cast to f32 that alone reads v. A gradient that f16 cannot hold must show (a loss scale waits
- * for it), so those are rounded. */
+ * for it), so those are rounded behind their sum. */
 static sn_record *only_cast_of(sn_fuser *f, sn_value v) {
     if (!sn_fuse_read_once(f, v) || sn_graph_type(f->g, v)->dtype != SNUG_BF16)
         return NULL;
@@ -65,6 +67,49 @@ bool sn_fuse_wide(sn_fuser *f, uint32_t n) {
         found[k]->gone = true;
     }
     return true;
+}
+
+/* Gradients of what is read once per example: x^T dy, sums over the first axis, and rows that do
+ * nothing else. */
+bool sn_fuse_sums_halves(const sn_graph *g, const sn_node_info *n) {
+    const int word = sn_attrs_wide(n->op);
+    if (n->part != SN_PART_BACKWARD || word < 0 || n->attrs.word[word] != 0)
+        return false;
+    const snug_type *to = sn_graph_type(g, n->out[0]), *from = sn_graph_type(g, n->in[0]);
+    if (!sn_dtype_is_half(to->dtype))
+        return false;
+    if (n->op == SN_OP_matmul)
+        return n->attrs.matmul.trans_a && to->rank == 2 && n->n_in == 2 &&
+               n->attrs.matmul.act == SN_ACT_none;
+    return n->op != SN_OP_sum || (sn_axes_set(&n->attrs.axes.axes, from->rank) & 1) != 0;
+}
+
+/* The record that alone reads v; NULL: there are others. */
+static const sn_record *only_reader(const sn_fuser *f, sn_value v) {
+    return sn_fuse_read_once(f, v) ? &f->records[f->places[f->readers[v.i].first]] : NULL;
+}
+
+/* Whether an f32 copy is made in any case, behind a check or at once. */
+static bool is_widened(const sn_fuser *f, sn_value v) {
+    const sn_record *r = only_reader(f, v);
+    if (r && r->node.op == SN_OP_check_finite)
+        r = only_reader(f, r->out[0]);
+    return cast_between(f, r, true) != NULL;
+}
+
+/* A wide gradient that nobody needs in f32 stays what it is: it would be three times as large while
+ * it is rounded. */
+void sn_fuse_round_sums(sn_fuser *f) {
+    for (uint32_t n = 0; n < f->n_nodes; n++) {
+        sn_record *r = &f->records[n];
+        if (r->gone || !sn_fuse_sums_halves(f->g, &r->node))
+            continue;
+        const bool is_wide = sn_type_count(sn_graph_type(f->g, r->out[0])) >= SN_WIDE_WEIGHTS;
+        if (is_wide && !is_widened(f, r->out[0]))
+            continue;
+        r->node.attrs.word[sn_attrs_wide(r->node.op)] = 1;
+        r->rounds = true;
+    }
 }
 
 /* --- rows between casts ----------------------------------------------------------------------- */

@@ -250,6 +250,8 @@ SNUG_CHECKED snug_status sn_graph_fuse(const sn_graph *g, sn_graph **out, snug_e
 SNUG_CHECKED snug_status sn_graph_copy(const sn_graph *g, sn_graph **out, snug_error *err);
 /* Weight gradients of convolutions of a concatenation by its parts (unjoin.c); *out NULL: none. */
 SNUG_CHECKED snug_status sn_graph_unjoin(const sn_graph *g, sn_graph **out, snug_error *err);
+/* Inputs that are only read as halves come as such (half_feeds.c); *out NULL: there are none. */
+SNUG_CHECKED snug_status sn_graph_half_feeds(const sn_graph *g, sn_graph **out, snug_error *err);
 
 /* A cap that is the constant 6, which a product before it takes in; any other stays an operator. */
 bool sn_graph_is_relu6(const sn_graph *g, const sn_node_info *n);
@@ -262,11 +264,13 @@ typedef struct {
     int64_t dense_update; /* from this many weights on; 0: never */
     uint32_t *params;     /* NULL, or one per parameter slot: its number in the new graph is written
                              there, UINT32_MAX where it is gone */
-    uint32_t *origin;     /* NULL, or one per node: of each node of the new graph the old one in
-                             whose place it stands */
+    uint32_t *origin;     /* NULL, or sn_graph_most_fused: of each node of the new graph the old one
+                             in whose place it stands */
     uint32_t n_checked;   /* so many first nodes ran before: what may fail there need not run again
                              only to find out */
 } sn_fuse_options;
+/* Nodes that a graph has when it is fused, at the most. */
+uint32_t sn_graph_most_fused(const sn_graph *g);
 SNUG_CHECKED snug_status sn_graph_fuse_with(const sn_graph *g, const sn_fuse_options *options,
                                             sn_graph **out, snug_error *err);
 /* g, which is `fused` with these options, with updates of wide layers fused as well, for the

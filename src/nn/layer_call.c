@@ -282,8 +282,9 @@ static void build_write(sn_builder *b, const sn_pending_write *p, sn_value varia
     sn_build(b, SN_OP_moving_average, &a, in, 2);
 }
 
+/* Of the forward pass: what layers keep is written in steps whose update is passed over, too. */
 snug_status sn_network_updates(sn_network *n, sn_graph *g, snug_error *err) {
-    sn_graph_set_part(g, SN_PART_UPDATE);
+    sn_graph_set_part(g, SN_PART_FORWARD);
     for (size_t i = 0; i < n->n_pending; i++) {
         const sn_pending_write *p = &n->pending[i];
         sn_builder b = sn_builder_on(g);

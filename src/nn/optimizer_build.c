@@ -69,9 +69,26 @@ static sn_value times(sn_builder *b, sn_value x, const char *name) {
     return sn_build(b, SN_OP_affine, &a, &x, 1);
 }
 
+/* The halves that a gradient was widened from; SN_NO_VALUE: it was not. */
+static sn_value halves_of(const sn_graph *g, sn_value rows) {
+    const sn_node maker = sn_graph_value_at(g, rows)->node;
+    const sn_node_info *n = maker.i < sn_graph_n_nodes(g) ? sn_graph_node_at(g, maker) : NULL;
+    const bool widens =
+        n && n->op == SN_OP_cast && sn_dtype_is_half(sn_graph_type(g, n->in[0])->dtype);
+    return widens ? n->in[0] : SN_NO_VALUE;
+}
+
+/* All gradients wait for each other's checks: as the halves they were made in. */
 static sn_value unscale_rows(sn_builder *b, sn_value rows, const void *ctx) {
     (void)ctx;
-    return times(b, sn_build_check_finite(b, rows), SN_LOSS_UNSCALE);
+    if (b->error.code != SNUG_OK)
+        return SN_NO_VALUE;
+    const sn_value halves = halves_of(b->graph, rows);
+    const snug_dtype dtype = sn_graph_type(b->graph, rows)->dtype;
+    const sn_value finite = sn_value_ok(halves)
+                                ? sn_build_cast(b, sn_build_check_finite(b, halves), dtype)
+                                : sn_build_check_finite(b, rows);
+    return times(b, finite, SN_LOSS_UNSCALE);
 }
 
 sn_value sn_optimizer_scale_loss(sn_builder *b, sn_value loss) {
@@ -79,6 +96,7 @@ sn_value sn_optimizer_scale_loss(sn_builder *b, sn_value loss) {
 }
 
 void sn_optimizer_unscale(sn_builder *b, sn_value *grads, int n_grads) {
+    sn_graph_set_part(b->graph, SN_PART_UPDATE);
     for (int i = 0; i < n_grads; i++)
         if (sn_value_ok(grads[i]))
             grads[i] = map_gradient(b, grads[i], unscale_rows, NULL);

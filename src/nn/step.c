@@ -5,7 +5,8 @@
  *     optimizer updates
  *
  * so that every state write stands behind everything that may refuse the data: a step that fails
- * changed nothing. */
+ * changed nothing. With a loss scale nothing looks at the loss: gradients are looked at, in the
+ * part UPDATE, and a run in which one is not finite passes that part's writes over (exec.h). */
 #include "nn/regularizer.h"
 #include "nn/step.h"
 
@@ -194,7 +195,7 @@ static snug_status build_loss(step *s, snug_error *err) {
                        s->spec->network->name);
     SNUG_TRY(add_penalties(s, err));
     sn_builder b = sn_builder_on(s->g);
-    if (sn_step_trains(s->mode))
+    if (sn_step_trains(s->mode) && !s->spec->scaled)
         s->loss = sn_build_check_finite(&b, s->loss);
     SNUG_TRY(sn_builder_done(&b, err));
     SNUG_TRY(sn_graph_output(s->g, "loss", s->loss, err));
@@ -262,26 +263,38 @@ static snug_status build_parts(step *s, snug_error *err) {
     return sn_network_updates(s->spec->network, s->g, err);
 }
 
+/* What a rewrite made of the graph in its place, if anything. */
+static snug_status rewrite(sn_graph **g,
+                           snug_status (*by)(const sn_graph *g, sn_graph **out, snug_error *err),
+                           snug_error *err) {
+    sn_graph *made = NULL;
+    SNUG_TRY(by(*g, &made, err));
+    if (made) {
+        sn_graph_destroy(*g);
+        *g = made;
+    }
+    return SNUG_OK;
+}
+
 snug_status sn_step_build(const sn_step_spec *spec, sn_step_mode mode, int64_t batch,
                           sn_graph **out, snug_error *err) {
     if (batch < 1)
         return sn_fail(err, SNUG_E_INVALID, "a batch of %lld rows; it must be at least 1",
                        (long long)batch);
     step s = {.spec = spec, .mode = mode, .batch = batch};
-    sn_graph *unjoined = NULL, *fused = NULL;
     SNUG_TRY(sn_graph_create(spec->network->engine, &s.g, err));
     snug_status status = build_parts(&s, err);
     if (status == SNUG_OK)
-        status = sn_graph_unjoin(s.g, &unjoined, err);
+        status = rewrite(&s.g, sn_graph_unjoin, err);
     if (status == SNUG_OK)
-        status = sn_graph_fuse(unjoined ? unjoined : s.g, &fused, err);
+        status = rewrite(&s.g, sn_graph_fuse, err);
     if (status == SNUG_OK)
-        status = sn_graph_check(fused, false, err);
-    sn_graph_destroy(unjoined);
-    sn_graph_destroy(s.g);
+        status = rewrite(&s.g, sn_graph_half_feeds, err);
     if (status == SNUG_OK)
-        *out = fused;
+        status = sn_graph_check(s.g, false, err);
+    if (status == SNUG_OK)
+        *out = s.g;
     else
-        sn_graph_destroy(fused);
+        sn_graph_destroy(s.g);
     return status;
 }

@@ -400,7 +400,8 @@ static snug_status plan_entry(snug_recorder *r, const sn_recording *rec, size_t 
 /* From the recording's slots, and to its nodes. */
 static snug_status make_maps(const sn_recording *rec, sn_entry *e, snug_error *err) {
     snug_engine *engine = rec->r->engine;
-    const uint32_t n_params = sn_graph_n_params(rec->graph), n_nodes = sn_graph_n_nodes(rec->graph);
+    const uint32_t n_params = sn_graph_n_params(rec->graph);
+    const uint32_t n_nodes = sn_graph_most_fused(rec->graph);
     void *block;
     SNUG_TRY(sn_alloc(engine, SN_MEM_PLAN, n_params * sizeof *e->params, &block, err));
     e->params = block;

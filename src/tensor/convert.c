@@ -35,10 +35,9 @@ static float from_bf16(uint16_t h) {
 }
 
 static uint16_t to_bf16(float f) {
-    const uint32_t bits = bits_of(f);
-    if ((bits & 0x7fffffffu) > 0x7f800000u)
-        return (uint16_t)(bits >> 16 | 0x40u); /* stays NaN when the payload is cut */
-    return (uint16_t)((bits + 0x7fffu + (bits >> 16 & 1u)) >> 16);
+    const uint32_t bits = bits_of(f), quiet = bits >> 16 | 0x40u; /* a NaN whose payload is cut */
+    const uint32_t rounded = (bits + 0x7fffu + (bits >> 16 & 1u)) >> 16;
+    return (uint16_t)((bits & 0x7fffffffu) > 0x7f800000u ? quiet : rounded);
 }
 
 static float from_f16(uint16_t h) {
@@ -50,17 +49,16 @@ static float from_f16(uint16_t h) {
     return float_of(sign | bits_of(float_of(rest) * 0x1p112f));
 }
 
+/* Every case is computed and one taken: so loops over it are loops over vectors. */
 static uint16_t to_f16(float f) {
-    const uint32_t bits = bits_of(f);
-    const uint32_t sign = bits >> 16 & 0x8000u;
-    const uint32_t abs_bits = bits & 0x7fffffffu;
-    if (abs_bits > 0x7f800000u)
-        return (uint16_t)(sign | 0x7e00u);
-    if (abs_bits >= 0x477ff000u) /* 65520, half way to 2^16, and above */
-        return (uint16_t)(sign | 0x7c00u);
-    if (abs_bits < 0x38800000u) /* below 2^-14: adding 1/2 makes the hardware round at 2^-24 */
-        return (uint16_t)(sign | (bits_of(float_of(abs_bits) + 0.5f) - 0x3f000000u));
-    return (uint16_t)(sign | ((abs_bits - 0x38000000u + 0xfffu + (abs_bits >> 13 & 1u)) >> 13));
+    const uint32_t bits = bits_of(f), abs_bits = bits & 0x7fffffffu;
+    /* below 2^-14 adding 1/2 makes the hardware round at 2^-24 */
+    const uint32_t small = bits_of(float_of(abs_bits) + 0.5f) - 0x3f000000u;
+    const uint32_t normal = (abs_bits - 0x38000000u + 0xfffu + (abs_bits >> 13 & 1u)) >> 13;
+    uint32_t h = abs_bits < 0x38800000u ? small : normal;
+    h = abs_bits >= 0x477ff000u ? 0x7c00u : h; /* 65520, half way to 2^16, and above */
+    h = abs_bits > 0x7f800000u ? 0x7e00u : h;
+    return (uint16_t)(h | (bits >> 16 & 0x8000u));
 }
 
 /* f64 to f32 rounded to odd: an inexact result gets its last bit set, so that rounding it once more
@@ -181,6 +179,20 @@ static void convert_floats(const convert_row *from, const void *src, const conve
     to->store_float(chunk, n, dst);
 }
 
+/* What rows of f32 are fed as, under a policy of halves: at once. */
+static void halve(const void *src, snug_dtype to, void *dst, size_t n) {
+    float in[CHUNK];
+    uint16_t out[CHUNK];
+    memcpy(in, src, n * sizeof *in);
+    if (to == SNUG_BF16)
+        for (size_t i = 0; i < n; i++)
+            out[i] = to_bf16(in[i]);
+    else
+        for (size_t i = 0; i < n; i++)
+            out[i] = to_f16(in[i]);
+    memcpy(dst, out, n * sizeof *out);
+}
+
 snug_status sn_convert(snug_dtype from, const void *src, snug_dtype to, void *dst, size_t n,
                        snug_error *err) {
     const size_t from_bytes = snug_dtype_bytes(from), to_bytes = snug_dtype_bytes(to);
@@ -201,7 +213,9 @@ snug_status sn_convert(snug_dtype from, const void *src, snug_dtype to, void *ds
         const size_t k = n - done < CHUNK ? n - done : CHUNK;
         const char *in = (const char *)src + done * from_bytes;
         char *out = (char *)dst + done * to_bytes;
-        if (floats) {
+        if (from == SNUG_F32 && sn_dtype_is_half(to)) {
+            halve(in, to, out, k);
+        } else if (floats) {
             convert_floats(&rows[from], in, &rows[to], out, k);
         } else {
             int64_t chunk[CHUNK];

@@ -120,12 +120,45 @@ uint64_t sn_source_count(const sn_source *s) {
 
 /* --- reading ---------------------------------------------------------------------------------- */
 
+/* From this size on elements are converted by the engine's threads, in parts. */
+enum { LARGE = 1 << 16, PART = 1 << 13 };
+
+typedef struct {
+    snug_dtype from, to;
+    const char *src;
+    char *dst;
+    size_t n;
+    atomic_bool *failed;
+} large_read;
+
+static void convert_parts(const void *ctx, int64_t first, int64_t end) {
+    const large_read *l = ctx;
+    const size_t at = (size_t)first * PART, stop = (size_t)end * PART;
+    const size_t n = (stop < l->n ? stop : l->n) - at;
+    if (sn_convert(l->from, l->src + at * snug_dtype_bytes(l->from), l->to,
+                   l->dst + at * snug_dtype_bytes(l->to), n, NULL) != SNUG_OK)
+        atomic_store(l->failed, true);
+}
+
+/* What a thread could not do is done once more, for the message's sake. */
+static snug_status convert(const sn_source *s, const char *from, size_t n, snug_dtype dtype,
+                           void *dst, snug_error *err) {
+    atomic_bool failed = false;
+    const large_read l = {s->dtype, dtype, from, dst, n, &failed};
+    if (n >= LARGE) {
+        sn_team_run(sn_team_of(s->engine), (int64_t)((n + PART - 1) / PART), convert_parts, &l);
+        if (!failed)
+            return SNUG_OK;
+    }
+    return sn_convert(s->dtype, from, dtype, dst, n, err);
+}
+
 static snug_status read_memory(const sn_source *s, uint64_t first, size_t n, snug_dtype dtype,
                                void *dst, snug_error *err) {
     const size_t element = snug_dtype_bytes(s->dtype);
     const char *from = s->data + first * element;
     if (dtype != s->dtype)
-        return sn_convert(s->dtype, from, dtype, dst, n, err);
+        return convert(s, from, n, dtype, dst, err);
     sn_team_copy(sn_team_of(s->engine), dst, from, n * element);
     return SNUG_OK;
 }
@@ -145,7 +178,7 @@ void *sn_source_lend(const sn_source *s, uint64_t first, uint64_t n, snug_dtype 
  * and converted from there. */
 static snug_status read_file(sn_source *s, uint64_t first, size_t n, snug_dtype dtype, char *dst,
                              snug_error *err) {
-    enum { WINDOW = 4096 };
+    enum { WINDOW = 16384 };
     _Alignas(16) char window[WINDOW];
     const size_t from = snug_dtype_bytes(s->dtype), to = snug_dtype_bytes(dtype);
     const size_t most = from > to ? WINDOW / from : n;

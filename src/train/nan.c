@@ -22,16 +22,20 @@ typedef struct {
 
 /* Index of the first element that is not finite, or -1. */
 static int64_t first_bad(const snug_view *v, double *value) {
+    enum { CHUNK = 256 };
+    double chunk[CHUNK];
     const int64_t n = sn_dtype_is_float(v->type.dtype) ? sn_type_count(&v->type) : 0;
-    for (int64_t i = 0; i < n; i++) {
-        if (v->type.dtype != SNUG_F32 && v->type.dtype != SNUG_F64)
-            break;
-        *value = v->type.dtype == SNUG_F64 ? ((const double *)v->data)[i]
-                                           : (double)((const float *)v->data)[i];
-        if (!isfinite(*value)) {
-            *value = sn_shown(*value);
-            return i;
-        }
+    const size_t size = snug_dtype_bytes(v->type.dtype);
+    for (int64_t done = 0; done < n; done += CHUNK) {
+        const int64_t k = n - done < CHUNK ? n - done : CHUNK;
+        const char *const from = (const char *)v->data + (size_t)done * size;
+        if (sn_convert(v->type.dtype, from, SNUG_F64, chunk, (size_t)k, NULL) != SNUG_OK)
+            return -1;
+        for (int64_t i = 0; i < k; i++)
+            if (!isfinite(chunk[i])) {
+                *value = sn_shown(chunk[i]);
+                return done + i;
+            }
     }
     return -1;
 }

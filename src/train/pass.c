@@ -370,16 +370,34 @@ static void set_next(sn_pass *p, int64_t k) {
     p->ahead = -1;
 }
 
-/* What becomes of the loss scale; whether the step, which was refused for a number that is not
- * finite, is passed over. */
-static bool follow_scale(snug_model *m, snug_status status) {
+/* What becomes of the loss scale, by Keras' rule: of each batch, also of one whose gradients are
+ * only added up. A scale that f32 cannot invert any more had nothing to do with it. */
+static snug_status follow_scale(snug_model *m, bool passed_over, snug_error *err) {
     sn_loss_scale *const s = &m->scale;
-    const bool skips = status == SNUG_E_NUMERIC && s->factor > DBL_MIN;
-    if (skips)
+    if (passed_over && s->factor <= FLT_MIN)
+        return sn_fail(err, SNUG_E_NUMERIC,
+                       "the gradients are not finite with a loss scale of %g either; lower the "
+                       "learning rate or clip gradients",
+                       s->factor);
+    if (passed_over)
         *s = (sn_loss_scale){s->factor / 2, 0};
-    else if (status == SNUG_OK && ++s->good == SN_GROWTH_STEPS)
+    else if (++s->good == SN_GROWTH_STEPS)
         *s = (sn_loss_scale){s->factor * 2, 0};
-    return skips;
+    return SNUG_OK;
+}
+
+/* One run of the step that was chosen; counts it unless its update was passed over. */
+static snug_status run_step(sn_pass *p, snug_error *err) {
+    snug_model *const m = p->model;
+    sn_session *const session = p->now->session;
+    const bool trains = p->mode == SN_STEP_TRAIN, scales = trains && sn_model_scales(m);
+    sn_session_set_passes(session, scales);
+    SNUG_TRY(sn_session_run(session, err));
+    const bool passed_over = sn_session_passed_over(session);
+    if (scales)
+        SNUG_TRY(follow_scale(m, passed_over, err));
+    m->iterations += trains && !passed_over;
+    return SNUG_OK;
 }
 
 snug_status sn_pass_step(sn_pass *p, int64_t k, uint64_t dropout_key, snug_error *err) {
@@ -391,18 +409,13 @@ snug_status sn_pass_step(sn_pass *p, int64_t k, uint64_t dropout_key, snug_error
     sn_session_set_interrupt(session, p->interrupt.asked ? ask : NULL, &p->interrupt);
     if (p->mode == SN_STEP_TRAIN)
         sn_model_set_params(p->model, p->now, dropout_key, NULL);
-    const snug_status status = sn_session_run(session, err);
+    const snug_status status = run_step(p, err);
     if (p->stream)
         sn_stream_look_back(p->stream);
     if (!sn_session_has_next(session))
         p->ahead = -1;
-    const bool scales = p->mode == SN_STEP_TRAIN && sn_model_scales(p->model);
-    if (scales && follow_scale(p->model, status))
+    if (status == SNUG_OK)
         return SNUG_OK;
-    if (status == SNUG_OK) {
-        p->model->iterations += p->mode == SN_STEP_TRAIN;
-        return SNUG_OK;
-    }
     bind_rows(p, start); /* those of the step that failed */
     if (status == SNUG_E_NUMERIC && p->mode == SN_STEP_TRAIN && !p->stream)
         keep_failed(p, dropout_key);

@@ -77,12 +77,7 @@ static snug_status check_scale(const snug_model *m, snug_error *err) {
             "a card does not tell the loss of such a step yet; take mixed_bfloat16, or "
             "the processor",
             m->network->name);
-    if (!sn_model_scales(m) || m->compiled.optimizer.gradient_accumulation_steps == 0)
-        return SNUG_OK;
-    return sn_fail(err, SNUG_E_UNSUPPORTED,
-                   "model '%s' has the policy mixed_float16, whose loss scale does not go with "
-                   "gradient_accumulation_steps yet; take mixed_bfloat16",
-                   m->network->name);
+    return SNUG_OK;
 }
 
 snug_status sn_model_step_build(snug_model *m, sn_model_step *s, snug_error *err) {

@@ -1,6 +1,6 @@
 """Layers and models under dtype policies: POLICIES says which of them each case is recorded under, beside none in float32 and float64.
-Of mixed_float16 the loss scale is 32768 at first: a step that it is too large for writes nothing but moving averages in Keras, nothing at all
-here, so that such steps are recorded of models without them."""
+Of mixed_float16 the loss scale is 32768 at first: a step that it is too large for writes nothing but moving averages (policy_averages), and of
+accumulated gradients only the batch is left out that had such (policy_accumulated)."""
 import keras
 import numpy as np
 from keras import layers as L
@@ -48,6 +48,13 @@ def scores():
     return keras.Model(ids, L.Dense(1)(L.Flatten()(L.Attention()([x, x]))))
 
 
+def unseen():
+    """Queries that see nothing, and are looked at all the same: their mask is not that of what they ask."""
+    ids = L.Input((5,), dtype="int32")
+    x = [L.Embedding(9, 8)(ids), L.Embedding(9, 8, mask_zero=True)(ids)]
+    return keras.Model(ids, L.Dense(1)(L.Flatten()(L.Concatenate()([L.Attention()(x), L.AdditiveAttention()(x)]))))
+
+
 def own_policies():
     """Layers of other policies than the model's."""
     return [L.Input((7, 6, 3)), L.Conv2D(4, 3, activation="relu"), L.BatchNormalization(dtype="float32"), L.Conv2D(4, 2, dtype="mixed_bfloat16"),
@@ -65,6 +72,10 @@ CASES = [
     ("policy_batchnorm", lambda: [L.Input((12,)), L.Dense(8, activation="relu"), L.BatchNormalization(), L.Dense(3)], X, Y3 / 8, sgd, "mse", [], 3),
     ("policy_skips", lambda: [L.Input((7, 6, 3)), L.Conv2D(4, 3, activation="relu"), L.Flatten(), L.Dense(4, activation="softmax")], IMAGES, LABELS,
      lambda: keras.optimizers.SGD(0.0025), SPARSE, ["accuracy"], 7, 16, {"loss_weights": [20.0]}),
+    ("policy_averages", lambda: [L.Input((12,)), L.Dense(8, activation="relu"), L.BatchNormalization(momentum=0.8), L.Dense(3)], X, Y3,
+     lambda: keras.optimizers.SGD(0.0025), "mse", ["mae"], 8, 16, {"loss_weights": [20.0]}),
+    ("policy_accumulated", lambda: [L.Input((12,)), L.Dense(8, activation="relu"), L.BatchNormalization(), L.Dense(3)], X, Y3,
+     lambda: keras.optimizers.SGD(0.0025, momentum=0.5, weight_decay=0.1, gradient_accumulation_steps=3), "mse", [], 12, 16, {"loss_weights": [20.0]}),
     ("policy_depthwise", lambda: [L.Input((7, 6, 3)), L.DepthwiseConv2D(3), L.SeparableConv2D(5, 2), L.GlobalMaxPooling2D(), L.Dense(1)], IMAGES,
      Y1, sgd, "mse", [], 3),
     ("policy_norms", lambda: [L.Input((12,)), L.Dense(8), L.LayerNormalization(), L.Dense(8), L.GroupNormalization(4), L.Dense(8),
@@ -75,6 +86,7 @@ CASES = [
     ("policy_attention", attention(), IDS, Y1, sgd, "mse", [], 3),
     ("policy_causal", attention(True), IDS, Y1, sgd, "mse", [], 1),
     ("policy_scores", scores, IDS, Y1, sgd, "mse", [], 3),
+    ("policy_unseen", unseen, HIDDEN, Y1, sgd, "mse", [], 3),
     ("policy_additive", additive, HIDDEN, Y1, sgd, "mse", [], 3),
     ("policy_openly", openly, HIDDEN, Y1, sgd, "mse", [], 3),
     ("policy_mean", lambda: [L.Input((40, 2)), L.Rescaling(2000.0), L.GlobalAveragePooling1D(), L.Rescaling(1e-3), L.Dense(1)], HIGH, Y1, sgd, "mse", [], 1),

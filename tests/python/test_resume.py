@@ -52,6 +52,9 @@ def seeded(mixes):
 
 
 keras.utils.set_random_seed(3)
+if optimizer == "scaled":       # overflows at first, and grows in between
+    keras.config.set_dtype_policy("mixed_float16")
+    optimizer = keras.optimizers.LossScaleOptimizer(keras.optimizers.Adam(0.01), initial_scale=2.0 ** 24, dynamic_growth_steps=4)
 if optimizer in ("seeded", "eager", "mixed"):
     model = seeded(optimizer == "mixed")
 else:
@@ -66,6 +69,8 @@ model.compile(optimizer, "sparse_categorical_crossentropy", metrics=["accuracy"]
 callbacks = ([keras.callbacks.BackupAndRestore(folder)] if folder else []) + [Stop()]
 history = model.fit(X, Y, epochs=5, batch_size=16, verbose=0, callbacks=callbacks)
 arrays = [np.asarray(v.numpy()) for v in model.weights + model.optimizer.variables]
+if isinstance(optimizer, keras.optimizers.LossScaleOptimizer):
+    assert 0 < int(optimizer.iterations) < 30 and float(optimizer.dynamic_scale) < 2 ** 23
 print(hashlib.md5(b"".join(a.tobytes() for a in arrays)).hexdigest(), history.history["loss"][-1], int(model.optimizer.iterations))
 """
 
@@ -82,11 +87,11 @@ class ResumeTest(unittest.TestCase):
         self.path = lambda name: os.path.join(self.folder.name, name)
 
     def test_resumed_is_as_never_stopped(self):
-        for optimizer in ("adam", "rmsprop", "scheduled"):
+        for optimizer in ("adam", "rmsprop", "scheduled", "scaled"):
             with self.subTest(optimizer):
                 code, whole, said = run("", optimizer)
                 self.assertEqual(code, 0, said)
-                for stop in (1, 4):
+                for stop in (2, 4):
                     folder = self.path(f"{optimizer}{stop}")
                     self.assertEqual(run(folder, optimizer, stop)[0], 9)
                     self.assertEqual(len(os.listdir(folder)), 1)            # one file: nothing can be of two moments

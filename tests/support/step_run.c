@@ -76,6 +76,7 @@ static void run_session(const sn_step_subject *s, sn_executor *x, sn_session *se
     for (int run = 0; run < s->n_runs; run++) {
         x->options.poison = poisons[run % 2];
         set_params(s, session, run);
+        sn_session_set_passes(session, s->model && sn_model_scales(s->model));
         expect_ok(sn_session_run(session, &err), &err);
         sn_arena_mark(x, poisons[run % 2], written);
         for (uint32_t k = 0; k < sn_graph_n_outputs(s->graph); k++) {

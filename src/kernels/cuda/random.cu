@@ -234,15 +234,16 @@ template <class T> struct alignas(4 * sizeof(T)) quad { T v[4]; };
 /* A thread makes MADE blocks, all threads' first ones side by side. */
 enum { MADE = 2 };
 
-template <class T> struct make_f {
-    T *out;
+template <class M> struct make_f {
+    typedef sn_computed<M> T;
+    M *out;
     int64_t n, threads;
     int kind;
     const sn_scalar *numbers;
 
-    __device__ __forceinline__ void store(int64_t at, bool packed, const quad<T> &made) const {
+    __device__ __forceinline__ void store(int64_t at, bool packed, const quad<M> &made) const {
         if (packed && at + 4 <= n) {
-            *(quad<T> *)(out + at) = made;
+            *(quad<M> *)(out + at) = made;
             return;
         }
 #pragma unroll
@@ -258,7 +259,7 @@ template <class T> struct make_f {
         for (int k = 0; k < MADE; k++) {
             const uint64_t block = first / 4 + (uint64_t)(i + k * threads);
             const int64_t at = (int64_t)(4 * block - first); /* may begin before the first */
-            quad<T> made = {{a, a, a, a}};
+            quad<M> made = {{(M)a, (M)a, (M)a, (M)a}};
             if (at >= n)
                 return;
             if (kind != SN_GPU_CONSTANT) {
@@ -266,24 +267,24 @@ template <class T> struct make_f {
 #pragma unroll
                 for (int lane = 0; lane < 4; lane++)
                     made.v[lane] =
-                        finish(kind, key, 4 * block + (uint64_t)lane, drawn.v[lane], a, b);
+                        (M)finish(kind, key, 4 * block + (uint64_t)lane, drawn.v[lane], a, b);
             }
             store(at, first % 4 == 0, made);
         }
     }
 };
 
-template <class T>
+template <class M>
 static void make(const sn_cuda_call *c, int kind, const sn_scalar *numbers, const snug_view *to) {
     const int64_t n = sn_cuda_elements(to), threads = sn_cuda_ceil(n / 4 + 2, MADE);
     if (n > 0)
-        sn_each(c, threads, make_f<T>{(T *)to->data, n, threads, kind, numbers});
+        sn_each(c, threads, make_f<M>{(M *)to->data, n, threads, kind, numbers});
 }
 
 snug_status sn_cuda_make(cudaStream_t stream, int kind, const sn_scalar *numbers,
                          const snug_view *to, snug_error *err) {
     sn_cuda_call c = {NULL, stream, NULL, NULL};
-    SN_BY_REAL(to->type.dtype, err, make, &c, kind, numbers, to);
+    SN_BY_FLOAT(to->type.dtype, err, make, &c, kind, numbers, to);
     return SNUG_OK;
 }
 
