@@ -208,7 +208,6 @@ def pieces(value):
     if not _C.is_tensor(value):
         import numpy as np
         value = value.numpy() if hasattr(value, "numpy") else np.asarray(value)
-        value = value.view(np.uint16) if is_bfloat16(value) else value
         flat = np.ascontiguousarray(value.astype(value.dtype.newbyteorder("<"), copy=False)).reshape(-1)
         for at in range(0, flat.size, PIECE):
             yield flat[at:at + PIECE].tobytes()

@@ -917,6 +917,30 @@ class Training(Case):
                 self.assertEqual(len(files.read_npy(out)[1]), 120)
                 self.assertGreater(self.json_of("evaluate", self.model, *given, "--weights", w, "--x", self.x, "--y", self.y)["accuracy"], 0.2)
 
+    def test_weights_of_halves_in_files(self):
+        """Formats by types, in and out: F16 and BF16 as they are in safetensors, f16 in .npy; what there is no name for, or another format,
+        is refused with what to do."""
+        for precision in ("f16", "bf16"):
+            w, again, wide = (self.at(f"{precision}{k}.safetensors") for k in range(3))
+            self.ok(*self.fit_args("--precision", precision, "--save", w))
+            self.ok(*self.fit_args("--precision", precision, "--weights", w, "--optimizer", "sgd:learning_rate=0", "--save", again))
+            self.assertEqual(files.read(w), files.read(again))
+            self.ok(*self.fit_args("--precision", "f64", "--weights", w, "--optimizer", "sgd:learning_rate=0", "--save", wide))
+            self.ok(*self.fit_args("--precision", precision, "--weights", wide, "--optimizer", "sgd:learning_rate=0", "--save", again))
+            self.assertEqual(files.read(w), files.read(again))
+        half, bits, out = self.at("half.npy"), self.at("bits.npy"), self.at("y.npy")
+        files.npy(half, "<f2", (40, 4), [k / 8 - 10 for k in range(160)])
+        self.ok("predict", self.model, "--precision", "f16", "--weights", self.at("f160.safetensors"), "--x", half, "--out", out)
+        files.npy(bits, "<V2", (40, 4), raw=bytes(320))
+        self.fails(4, "bits.npy holds elements '<V2', which is how numpy saves bfloat16: save astype('float32')",
+                   args=("predict", self.model, "--x", bits, "--out", out))
+        for begin, what in ((b"\x89HDF\r\n\x1a\n", "an HDF5 file"), (b"PK\3\4\0\0\0\0", "a zip, as .keras and .npz are"), (b"\x93NUMPY\1\0", "an .npy array")):
+            files.write(bits, begin + bytes(100))
+            self.fails(4, f"is {what}, and not safetensors: load it in Python", args=("predict", self.model, "--weights", bits, "--x", self.x, "--out", out))
+        for name in ("w.npz", "w.weights.h5", "w.keras", "w.npy"):
+            self.fails(2, f"{os.path.splitext(name)[0]}.safetensors (Python's", args=self.fit_args("--save", self.at(name)))
+            self.fails(2, "the command writes safetensors", args=self.fit_args("--save-best", self.at(name)))
+
     def test_a_loss_scale_does_not_go_with_accumulated_gradients(self):
         optimizer = ("--optimizer", "sgd:gradient_accumulation_steps=2")
         self.fails(1, "does not go with gradient_accumulation_steps yet; take mixed_bfloat16",
