@@ -32,9 +32,20 @@ static inline sn_bf16 sn_bf16_of(float f) {
     return (sn_bf16){(uint16_t)(f != f ? bits >> 16 | 64 : rounded)};
 }
 
+/* By the instruction: a cast that is widened on to double would be a call of the compiler's library. */
+static inline float sn_f16_wide(const sn_f16 *p) {
+#ifdef __F16C__
+    uint16_t bits;
+    memcpy(&bits, p, sizeof bits);
+    return _cvtsh_ss(bits);
+#else
+    return (float)*p;
+#endif
+}
+
 static inline float sn_half_at(snug_dtype kind, const void *p, int64_t i) {
     return kind == SNUG_BF16 ? sn_bf16_wide(((const sn_bf16 *)p)[i])
-                             : (float)((const sn_f16 *)p)[i];
+                             : sn_f16_wide((const sn_f16 *)p + i);
 }
 
 #define SN_HALVES_JOIN(n) sn_halves_##n
