@@ -147,7 +147,7 @@ class Layer:
 
     @property
     def path(self):
-        return self.__dict__.get("_path", self._name)
+        return self.__dict__.get("_policy_path", self._name)
 
     @property
     def variable_dtype(self):
