@@ -11,12 +11,9 @@ import subprocess
 import sys
 import tempfile
 
-ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+from fetched import ROOT, Missing, fetched
+
 C, PYTHON = (".c", ".h", ".cu", ".cc"), (".py",)
-
-
-class Missing(Exception):
-    """A program that is not on this machine, and how it comes here."""
 
 
 def clang_format():
@@ -31,14 +28,7 @@ def ruff():
     """From build/ruff, where pip puts the version that ruff.toml names."""
     with open(os.path.join(ROOT, "ruff.toml")) as f:
         version = re.search(r'required-version = "==([\d.]+)"', f.read()).group(1)
-    home = os.path.join(ROOT, "build", "ruff-" + version)
-    path = os.path.join(home, "bin", "ruff")
-    if not os.path.exists(path):
-        pip = [sys.executable, "-m", "pip", "install", "-q", "--root-user-action=ignore", "--target", home, "ruff==" + version]
-        subprocess.run(pip, capture_output=True, timeout=300)
-    if not os.path.exists(path):
-        raise Missing(f"ruff {version} is missing and pip cannot fetch it: {' '.join(pip)}")
-    return path
+    return os.path.join(fetched("ruff", version, "bin/ruff"), "bin", "ruff")
 
 
 def tracked(root):

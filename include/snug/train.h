@@ -136,6 +136,12 @@ SNUG_API SNUG_CHECKED snug_status snug_model_pin_plan(snug_model *model, int64_t
 SNUG_API SNUG_CHECKED snug_status snug_report_plan(snug_model *model,
                                                    const snug_plan_request *request, int style,
                                                    const snug_writer *out, snug_error *err);
+/* What the step takes and costs in each precision (snug_model_set_precision) that the model can
+ * have, beside f32. The model's own stays; its steps are planned anew. */
+SNUG_API SNUG_CHECKED snug_status snug_report_precisions(snug_model *model,
+                                                         const snug_plan_request *request,
+                                                         int style, const snug_writer *out,
+                                                         snug_error *err);
 /* The trade as a table, or as JSON; and as a page with pictures: the trade, the plan by category,
  * and the arena from step to step. */
 SNUG_API SNUG_CHECKED snug_status snug_report_curve(snug_model *model,

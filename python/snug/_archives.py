@@ -149,6 +149,8 @@ def _header(member, name):
         raise zipfile.BadZipFile(f"'{name}' has no header of a plain array")
     descr, fortran, dims = (word.decode("latin1") for word in found.groups())
     shape = tuple(int(d) for d in dims.replace("L", "").replace(" ", "").split(",") if d)
+    if re.fullmatch(r"[<|]V2", descr):
+        raise ValueError(f"'{name}' is of two bytes without a name, which is how NumPy saves bfloat16: save .safetensors or .weights.h5, or cast to float32")
     if re.match(r"[<>|=]?[biufcSUO](?!0)[0-9]*\Z", descr) is None or len(shape) > 32 or any(d > 1 << 62 for d in shape):
         raise zipfile.BadZipFile(f"'{name}' of type {descr} and shape {shape} is no array that Snug reads")
     try:

@@ -221,6 +221,18 @@ def assign_all(pairs, path, skip_mismatch=False):
             _C.boundary()              # each array is let go before the next one is copied
 
 
+def is_bfloat16(value):
+    """Of a tensor, or an array of ml_dtypes' type."""
+    return getattr(getattr(value, "dtype", None), "name", None) == "bfloat16"
+
+
+def in_numpys_types(value):
+    """A tensor as an array that any NumPy reads: bfloat16 as float32."""
+    import numpy as np
+    made = value.numpy()
+    return made.astype(np.float32) if is_bfloat16(made) else made
+
+
 PIECE = 1 << 18        # bytes of a variable that are in memory at once on their way to a file
 
 
@@ -228,7 +240,7 @@ def pieces(value):
     """The bytes of a variable or tensor one after the other, or those of an array."""
     from snug import _C
     from snug._types import as_dtype
-    if not (_C.is_tensor(value) and len(value.shape)):
+    if not _C.is_tensor(value):
         import numpy as np
         value = value.numpy() if hasattr(value, "numpy") else np.asarray(value)
         flat = np.ascontiguousarray(value.astype(value.dtype.newbyteorder("<"), copy=False)).reshape(-1)
@@ -241,33 +253,35 @@ def pieces(value):
 
 
 class Stored:
-    """A variable that a file is to hold: what an array says of itself, but its bytes are read piece by piece when they are written."""
+    """A variable that a file is to hold: what an array says of itself, but its bytes are read piece by piece when they are written.
+    bfloat16 has TensorFlow's dtype, others NumPy's."""
 
     def __init__(self, variable):
         import numpy as np
         from snug._types import as_dtype
         self.variable, self.shape = variable, tuple(variable.shape)
-        self.dtype = np.dtype(as_dtype(variable.dtype).as_numpy_dtype)
-        self.ndim, self.nbytes = len(self.shape), math.prod(self.shape) * self.dtype.itemsize
+        kind = as_dtype(variable.dtype)
+        self.dtype = kind if kind.name == "bfloat16" else np.dtype(kind.as_numpy_dtype)
+        self.ndim, self.nbytes = len(self.shape), math.prod(self.shape) * kind.size
 
     def pieces(self):
         return pieces(self.variable)
 
 
 def stored(value):
-    """A variable as Stored where its bytes are those of its array, else the array."""
+    """A variable or tensor as Stored, else the array."""
     import numpy as np
     from snug import _C
-    from snug._types import as_dtype
     inner = getattr(value, "value", None)
     for one in (value, inner if _C.is_tensor(inner) else None):
-        if one is not None and _C.is_tensor(one) and as_dtype(one.dtype).name != "bfloat16":
+        if one is not None and _C.is_tensor(one):
             return Stored(one)
     return value.numpy() if hasattr(value, "numpy") else np.asarray(value)
 
 
 class Copies:
-    """Copies of variables, booked when this is made and filled by keep(), as often as wanted: a list of arrays, `arrays`."""
+    """Copies of variables, booked when this is made and filled by keep(), as often as wanted: a list of arrays, `arrays`, of bfloat16
+    as float32."""
 
     def __init__(self, variables):
         import numpy as np
@@ -279,8 +293,8 @@ class Copies:
     def keep(self):
         for v, array in zip(self.variables, self.arrays):
             found, at, flat = stored(v), 0, array.reshape(-1).view("u1")
-            if not isinstance(found, Stored):
-                array[...] = found
+            if not isinstance(found, Stored) or is_bfloat16(found):
+                array[...] = found if not is_bfloat16(found) else in_numpys_types(v)
                 continue
             for piece in found.pieces():
                 flat[at:at + len(piece)] = memoryview(piece)

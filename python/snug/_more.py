@@ -3,7 +3,7 @@ import functools
 import math
 from collections import namedtuple
 
-from snug import _C
+from snug import _C, _arrays, _files
 from snug._lazy import tf
 from snug._types import Peek, TensorShape
 
@@ -114,8 +114,10 @@ def bitcast(input, type, name=None):
     shape, times = list(input.shape), kind.size // input.dtype.size
     if times > 1 and shape[-1:] != [times]:
         raise tf.errors.InvalidArgumentError(None, None, f"Cannot bitcast from {input.dtype.name} to {kind.name}: shape {shape}")
-    made = input.numpy().reshape(-1).view(kind.as_numpy_dtype)
-    return tf.constant(made.reshape(shape[:-1] if times > 1 else shape if times else [*shape, input.dtype.size // kind.size]))
+    import numpy as np
+    pairs, made = kind.name == "bfloat16", b"".join(_files.pieces(input))
+    made = _arrays.of_bits(np.frombuffer(made, np.uint16)) if pairs else np.frombuffer(made, kind.as_numpy_dtype)
+    return tf.constant(made.reshape(shape[:-1] if times > 1 else shape if times else [*shape, input.dtype.size // kind.size]), kind)
 
 
 # --- matrices, by their singular values or by series ---------------------------------------------------

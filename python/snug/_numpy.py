@@ -2,7 +2,7 @@
 arrays gives NumPy's dtypes, float64 and int64. And tf.experimental.dlpack, through NumPy's arrays."""
 import math
 
-from snug import _C
+from snug import _C, _arrays, _files
 from snug._given import default_only
 from snug._lazy import tf
 from snug._types import BY_NAME
@@ -105,24 +105,14 @@ def experimental_enable_numpy_behavior(prefer_float32=False, dtype_conversion_mo
 
 # --- tf.experimental.dlpack -----------------------------------------------------------------------------
 def to_dlpack(tf_tensor):
-    return tf_tensor.numpy().copy().__dlpack__()
-
-
-class _Capsule:
-    def __init__(self, capsule):
-        self.capsule = capsule
-
-    @default_only("stream copy", "__dlpack__")
-    def __dlpack__(self, *, stream=None, max_version=None, dl_device=None, copy=None):
-        """The capsule, whatever version is asked for at most: those that know a later one read the first."""
-        if dl_device not in (None, (1, 0)):
-            raise BufferError(f"the capsule lies on the processor (1, 0), and not on {dl_device}")
-        return self.capsule
-
-    def __dlpack_device__(self):
-        return 1, 0
+    if not _files.is_bfloat16(tf_tensor):
+        return tf_tensor.numpy().copy().__dlpack__()
+    import numpy as np
+    capsule = np.frombuffer(bytearray().join(_files.pieces(tf_tensor)), np.uint16).reshape(tuple(tf_tensor.shape)).__dlpack__()
+    _C.retype_dlpack(capsule, _arrays.DLPACK_UINT, _arrays.DLPACK_BFLOAT)
+    return capsule
 
 
 def from_dlpack(dlcapsule):
-    import numpy as np
-    return tf.constant(np.from_dlpack(dlcapsule if hasattr(dlcapsule, "__dlpack__") else _Capsule(dlcapsule)))
+    array, pairs = _arrays.by_dlpack(dlcapsule)
+    return tf.constant(array, "bfloat16" if pairs else None)

@@ -8,7 +8,7 @@ import secrets
 import types
 
 from snug import _C, _archives, _nest
-from snug._files import JSON_BYTES, _whole, create, named, publish, read_json
+from snug._files import JSON_BYTES, _whole, create, in_numpys_types, is_bfloat16, named, publish, read_json
 from snug._lazy import tf
 from snug.keras import _serial
 
@@ -158,14 +158,15 @@ def _refusal(value, path):
 
 
 def _written_array(value, arrays, path, known):
-    array = value.numpy() if hasattr(value, "numpy") else value.__array__()
+    array = in_numpys_types(value) if hasattr(value, "numpy") else value.__array__()
     if getattr(array, "dtype", None) == object or isinstance(array, bytes):
         raise NotImplementedError(f"tf.saved_model.save: '{path[1:]}' holds texts in a tensor; keep them in a list")
     arrays[path] = array
+    noted = {"dtype": "bfloat16"} if is_bfloat16(value) else {}
     if not isinstance(value, _C.Variable):
-        return {"kind": "tensor", "at": path}
+        return {"kind": "tensor", "at": path, **noted}
     known[id(value)] = path
-    return {"kind": "variable", "at": path, "trainable": bool(value.trainable)}
+    return {"kind": "variable", "at": path, "trainable": bool(value.trainable), **noted}
 
 
 # --- reading --------------------------------------------------------------------------------------------
@@ -252,10 +253,10 @@ def _read(value, arrays, known):
     if kind == "same":
         return known[value["at"]]
     if kind == "variable":
-        known[value["at"]] = made = tf.Variable(arrays[value["at"]].read(), trainable=value["trainable"])
+        known[value["at"]] = made = tf.Variable(arrays[value["at"]].read(), trainable=value["trainable"], dtype=value.get("dtype"))
         return made
     if kind == "tensor":
-        return tf.constant(arrays[value["at"]].read())
+        return tf.constant(arrays[value["at"]].read(), value.get("dtype"))
     if kind in ("list", "tuple"):
         items = [_read(v, arrays, known) for v in value["items"]]
         return items if kind == "list" else tuple(items)

@@ -28,8 +28,7 @@ def edges(tensor, n):
 
 
 def _array(tensor, write):
-    """The numbers as they are written; of many only those are made that are printed. bfloat16, which NumPy has not, without
-    more digits than it has."""
+    """The numbers as they are written; of many only those are made that are printed. bfloat16 without more digits than it has."""
     import math
     import numpy as np
     options = np.get_printoptions()
@@ -44,7 +43,7 @@ def _written(tensor, array, write):
     import numpy as np
     if tensor.dtype.name != "bfloat16":
         return _numbers(array, write)
-    brief = lambda v: f"{v:g}"
+    brief = lambda v: f"{float(v):g}"
     if not array.ndim:
         return brief(array)
     text = np.array2string(array, separator=", " if write is repr else " ", formatter={"float_kind": brief}, prefix="array(" if write is repr else "")

@@ -6,7 +6,7 @@ import weakref
 
 from snug import _C, _archives
 from snug._given import default_only
-from snug._files import _whole, create
+from snug._files import _whole, create, in_numpys_types
 from snug._threads import aside
 
 PENDING = []    # what was restored before its variable was made
@@ -134,7 +134,7 @@ class Checkpoint:
         if folder:
             os.makedirs(folder, exist_ok=True)
         with _whole(file_prefix + ".npz") as part, create(part) as file:
-            np.savez(file, __step__=self.save_counter.numpy(), **{k: v.numpy() for k, v in self._all().items()})
+            np.savez(file, __step__=self.save_counter.numpy(), **{k: in_numpys_types(v) for k, v in self._all().items()})
         return file_prefix
 
     def save(self, file_prefix, options=None):

@@ -1,6 +1,7 @@
 """What tensors are described with: DType, TensorShape, TensorSpec; and the two signals of the extension.
 
 The order of OF_ENGINE is that of snug_dtype in include/snug/tensor.h."""
+import functools
 import operator
 
 
@@ -11,6 +12,17 @@ class Peek(BaseException):
 
 class MakesVariable(BaseException):
     """Raised where a variable is made within a trace; tf.function catches it."""
+
+
+@functools.cache
+def _numpys_bfloat16():
+    """That of the package ml_dtypes; where it is missing, or of another NumPy's time, float32, which has all its numbers."""
+    import numpy as np
+    try:
+        from ml_dtypes import bfloat16
+    except (ImportError, AttributeError):
+        return np.float32
+    return bfloat16
 
 
 class DType:
@@ -28,8 +40,8 @@ class DType:
         import numpy as np
         if self.name == "string":
             return np.object_
-        if self.name == "bfloat16":         # NumPy has none: numpy() gives float32
-            return np.float32
+        if self.name == "bfloat16":
+            return _numpys_bfloat16()
         return np.bool_ if self.name == "bool" else getattr(np, self.name)
 
     is_floating = property(lambda self: self._kind == "f")

@@ -101,11 +101,11 @@ class Variable(_C.Variable):
         return Variable(self.read_value(), trainable=self.trainable, name=self.name[:-2])
 
     def __deepcopy__(self, memo):
-        made = memo[id(self)] = Variable(self.numpy(), trainable=self.trainable, name=self.name[:-2])
+        made = memo[id(self)] = Variable(self.numpy(), trainable=self.trainable, name=self.name[:-2], dtype=self.dtype)
         return made
 
     def __reduce__(self):
-        return _again, (self.numpy(), self.trainable, self.name[:-2])
+        return _again, (self.numpy(), self.trainable, self.name[:-2], self.dtype)
 
     def __getitem__(self, key):
         return _C.index_of_variable(self, key)
@@ -146,8 +146,8 @@ class Variable(_C.Variable):
         return tf.gather_nd(self.read_value(), indices)
 
 
-def _again(value, trainable, name):
-    return Variable(value, trainable=trainable, name=name)
+def _again(value, trainable, name, dtype):
+    return Variable(value, trainable=trainable, name=name, dtype=dtype)
 
 
 def part(place, how):

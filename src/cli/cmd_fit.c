@@ -88,12 +88,25 @@ static size_t weight_bytes(const snug_model *m) {
     return sum;
 }
 
+/* Weights are safetensors, whatever the file is called: so not by the name of another format. */
+static snug_status check_weights(const cli *c, option_id id, size_t bytes, snug_error *err) {
+    static const char *const others[] = {".npz", ".npy", ".h5", ".hdf5", ".keras"};
+    const char *path = cli_given(c, id) ? c->args.text[id] : "", *end = strrchr(path, '.');
+    for (size_t i = 0; i < sizeof others / sizeof *others && end; i++)
+        if (strcmp(end, others[i]) == 0)
+            return cli_fail(err, SNUG_E_INVALID,
+                            "--%s %s: the command writes safetensors; name it %.*s.safetensors "
+                            "(Python's model.save_weights writes .npz and .weights.h5)",
+                            cli_options[id].name, path, (int)(end - path), path);
+    return cli_check_output(c, id, bytes, err);
+}
+
 /* Before anything is trained. */
 static snug_status check_outputs(const cli *c, const snug_model *m, snug_error *err) {
     snug_status status = cli_check_output(c, OPT_csv, 0, err);
     if (status == SNUG_OK)
-        status = cli_check_output(c, OPT_save, weight_bytes(m), err);
-    return status == SNUG_OK ? cli_check_output(c, OPT_save_best, weight_bytes(m), err) : status;
+        status = check_weights(c, OPT_save, weight_bytes(m), err);
+    return status == SNUG_OK ? check_weights(c, OPT_save_best, weight_bytes(m), err) : status;
 }
 
 static snug_status add_callbacks(cli *c, fit_job *j, snug_error *err) {

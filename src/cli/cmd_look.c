@@ -86,6 +86,14 @@ static snug_status open_pipeline(cli *c, const snug_model *m, snug_plan_request 
     return status == SNUG_OK ? cli_open_pipeline(c, &p, &request->dataset, err) : status;
 }
 
+typedef snug_status (*plan_report)(snug_model *, const snug_plan_request *, int,
+                                   const snug_writer *, snug_error *);
+static plan_report report_of(const cli *c) {
+    return cli_given(c, OPT_curve)        ? snug_report_curve
+           : cli_given(c, OPT_precisions) ? snug_report_precisions
+                                          : snug_report_plan;
+}
+
 snug_status cmd_plan(cli *c, snug_error *err) {
     snug_model *m = NULL;
     snug_type weights[CLI_MAX_REPEAT];
@@ -96,6 +104,12 @@ snug_status cmd_plan(cli *c, snug_error *err) {
                                  .class_weight = c->args.text[OPT_class_weight]};
     const int style = c->style | (cli_given(c, OPT_verbose) ? SNUG_REPORT_STEPS : 0);
     snug_status status = cli_integer(c, OPT_batch, 1, MAX_BATCH, &request.batch, err);
+    if (status == SNUG_OK && cli_given(c, OPT_curve) && cli_given(c, OPT_precisions))
+        status = cli_fail(err, SNUG_E_INVALID,
+                          "--curve is of one precision, --precisions of all: give one of the two");
+    if (status == SNUG_OK && cli_given(c, OPT_weights) && cli_given(c, OPT_precisions))
+        status = cli_fail(err, SNUG_E_INVALID,
+                          "--precisions changes the type of weights: leave --weights out");
     if (status == SNUG_OK)
         status = cli_load_model(c, request.train, &m, err);
     if (status == SNUG_OK)
@@ -107,8 +121,7 @@ snug_status cmd_plan(cli *c, snug_error *err) {
     if (status == SNUG_OK && cli_given(c, OPT_save_plan))
         status = write_page(c, m, &request, snug_model_plan_text, c->args.text[OPT_save_plan], err);
     if (status == SNUG_OK)
-        status = cli_given(c, OPT_curve) ? snug_report_curve(m, &request, style, &cli_stdout, err)
-                                         : snug_report_plan(m, &request, style, &cli_stdout, err);
+        status = report_of(c)(m, &request, style, &cli_stdout, err);
     snug_model_destroy(m);
     snug_dataset_drop(request.dataset);
     return status;

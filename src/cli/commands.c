@@ -25,8 +25,8 @@ const cli_command cli_commands[] = {
     {"plan", "MODEL", 1, 1, "what a step will use, before it runs: peak, by category, by layer",
      MODELS, "plan model.json --batch 64 --train --budget 512MiB",
      O(batch) | O(train) | O(data) | O(map) | O(augment) | O(buffer) | O(shuffle) |
-         O(sample_weight) | O(class_weight) | O(verbose) | O(curve) | O(quick) | O(best) | O(html) |
-         O(save_plan) | COMPILE_OPTIONS | RUN_OPTIONS,
+         O(sample_weight) | O(class_weight) | O(verbose) | O(curve) | O(precisions) | O(quick) |
+         O(best) | O(html) | O(save_plan) | COMPILE_OPTIONS | RUN_OPTIONS,
      cmd_plan},
     {"fit", "MODEL", 1, 1, "train a model on data", MODELS SEVERAL PIPELINES RECIPES,
      "fit model.json --x x_train.npy --y y_train.npy --epochs 5 --save w.safetensors",

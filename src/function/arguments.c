@@ -347,6 +347,8 @@ sn_value sn_fn_use(sn_fn_call *c, const snug_argument *a) {
     const snug_dtype as = sn_dtype_computed(dtype);
     if (as == dtype)
         return v;
+    if (sn_dtype_is_float(dtype)) /* of the two halves neither holds the other */
+        c->wide = c->wide || (c->half != SNUG_N_DTYPES && c->half != dtype);
     *(sn_dtype_is_float(dtype) ? &c->half : &c->narrow) = dtype;
     return sn_build_cast(c->b, v, as);
 }
@@ -548,6 +550,11 @@ static snug_dtype beside(const sn_fn_call *c, const snug_argument *number, snug_
     return c->promotes && number->kind == SNUG_ARG_INTEGER && dtype == SNUG_BOOL ? SNUG_I32 : dtype;
 }
 
+/* Whether tensors are there whose dtype is not what they are computed in. */
+static bool is_strict(const sn_fn_call *c) {
+    return (c->narrow != SNUG_N_DTYPES || c->half != SNUG_N_DTYPES) && !c->promotes;
+}
+
 /* Of two tensors, whose dtypes may only look alike once they are computed with. */
 static bool differ(const sn_fn_call *c, const snug_argument *a, const snug_argument *z) {
     return sn_fn_is_operand(a) && sn_fn_is_operand(z) &&
@@ -563,7 +570,7 @@ void sn_fn_pair(sn_fn_call *c, int i, int k, sn_value *x, sn_value *y) {
     snug_dtype dtype = c->promotes ? common(own_dtype(c, &a), own_dtype(c, &z)) : own_dtype(c, &a);
     if (sn_value_ok(*x) && sn_value_ok(*y)) {
         dtype = sn_fn_dtype_of(c, *x);
-        if (c->narrow != SNUG_N_DTYPES && !c->promotes && differ(c, &a, &z))
+        if (is_strict(c) && differ(c, &a, &z))
             return sn_fn_refuse(c, SNUG_E_SHAPE, "tensors of %s and %s; cast one",
                                 snug_dtype_name(sn_fn_operand_dtype(c, &a)),
                                 snug_dtype_name(sn_fn_operand_dtype(c, &z)));
@@ -586,7 +593,7 @@ static void use_items(sn_fn_call *c, const snug_argument *items, int n, sn_value
         out[k] = is_number(&items[k]) ? SN_NO_VALUE : value_of(c, &items[k]);
         if (!sn_value_ok(out[k]))
             continue;
-        if (c->narrow != SNUG_N_DTYPES && !c->promotes && differ(c, &items[0], &items[k]))
+        if (is_strict(c) && differ(c, &items[0], &items[k]))
             sn_fn_refuse(c, SNUG_E_SHAPE, "tensors of %s and %s; cast one",
                          snug_dtype_name(sn_fn_operand_dtype(c, &items[0])),
                          snug_dtype_name(sn_fn_operand_dtype(c, &items[k])));

@@ -81,10 +81,15 @@ static snug_status npy_descr(npy_scan *s, sn_array_header *out) {
     if (!take_word(s, out->descr, sizeof out->descr))
         return bad(s->path, s->err,
                    "its 'descr' is not the name of one element type (records are not supported)");
+    if (strcmp(&out->descr[out->descr[0] ? 1 : 0], "V2") == 0)
+        return sn_fail(s->err, SNUG_E_FORMAT,
+                       "%s holds elements '%s', which is how numpy saves bfloat16: save "
+                       "astype('float32') of it",
+                       s->path, out->descr);
     if (!npy_dtype(out->descr, out))
         return sn_fail(s->err, SNUG_E_FORMAT,
-                       "%s holds elements '%s'; Snug reads f4 f8 f2 i1 u1 i4 i8 b1: convert with "
-                       "numpy's astype",
+                       "%s holds elements '%s'; Snug reads f2 f4 f8 i1 i2 i4 i8 u1 u2 u4 b1: "
+                       "convert with numpy's astype",
                        s->path, out->descr);
     return SNUG_OK;
 }

@@ -170,12 +170,30 @@ static snug_status parse_text(sn_safetensors *s, const char *text, size_t n, snu
     return status;
 }
 
+/* What people take for weights, by how it begins. */
+static snug_status not_another(const sn_safetensors *s, const unsigned char *first,
+                               snug_error *err) {
+    static const struct {
+        const char *begin, *what;
+    } others[] = {{"\x89HDF", "an HDF5 file"},
+                  {"PK\x03\x04", "a zip, as .keras and .npz are"},
+                  {"\x93NUM", "an .npy array"}};
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        if (memcmp(first, others[i].begin, 4) == 0)
+            return sn_fail(err, SNUG_E_FORMAT,
+                           "%s is %s, and not safetensors: load it in Python and save it by "
+                           "model.save_weights('w.safetensors')",
+                           s->file.path, others[i].what);
+    return SNUG_OK;
+}
+
 static snug_status read_length(sn_safetensors *s, size_t *out, snug_error *err) {
     unsigned char length[8];
     uint64_t n = 0;
     if (s->file.size < 8)
         return bad(s, err, "it is shorter than 8 bytes");
     SNUG_TRY(sn_file_read(&s->file, length, 8, 0, err));
+    SNUG_TRY(not_another(s, length, err));
     for (int i = 7; i >= 0; i--)
         n = n << 8 | length[i];
     if (n > (uint64_t)s->file.size - 8)

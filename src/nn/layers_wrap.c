@@ -59,6 +59,7 @@ static void make_backward(sn_layer_call *c, sn_conf_bidirectional *conf) {
         sn_conf_set_number(f, made->conf, 0, flag_of(conf->layer, "go_backwards") ? 0 : 1, err) !=
             SNUG_OK)
         return;
+    made->policy = conf->layer->policy;
     conf->backward_layer = made;
 }
 
@@ -101,15 +102,16 @@ static sn_layer_call run_side(sn_layer_call *c, sn_layer *layer, const char *nam
 }
 
 static sn_value merge(sn_layer_call *c, const char *mode, sn_value a, sn_value b) {
-    const sn_value in[2] = {a, b};
+    const sn_value in[2] = {sn_build_cast(c->b, a, c->policy.compute),
+                            sn_build_cast(c->b, b, c->policy.compute)};
     if (sn_same_name(mode, "concat"))
         return sn_build_concat(c->b, in, 2, -1);
     if (sn_same_name(mode, "mul"))
-        return sn_build_mul(c->b, a, b);
+        return sn_build_mul(c->b, in[0], in[1]);
     if (sn_same_name(mode, "sum"))
-        return sn_build_add(c->b, a, b);
+        return sn_build_add(c->b, in[0], in[1]);
     if (sn_same_name(mode, "ave"))
-        return sn_build_affine(c->b, sn_build_add(c->b, a, b), 0.5, 0);
+        return sn_build_affine(c->b, sn_build_add(c->b, in[0], in[1]), 0.5, 0);
     sn_layer_refuse(c, SNUG_E_INVALID, "merge_mode=%s; it is concat, sum, mul, ave or none", mode);
     return SN_NO_VALUE;
 }

@@ -25,6 +25,19 @@ snug_status sn_policy_parse(const char *name, sn_policy *out, snug_error *err) {
     return SNUG_OK;
 }
 
+const char *const sn_policy_names[SN_N_POLICIES] = {"f32",  "mixed_bf16", "mixed_f16",
+                                                    "bf16", "f16",        "f64"};
+
+const char *sn_policy_name(const sn_policy *p) {
+    snug_error unknown;
+    sn_policy named;
+    for (int i = 0; i < SN_N_POLICIES; i++)
+        if (sn_policy_parse(sn_policy_names[i], &named, &unknown) == SNUG_OK &&
+            sn_policy_equal(&named, p))
+            return sn_policy_names[i];
+    return sn_policy_names[0];
+}
+
 bool sn_policy_equal(const sn_policy *a, const sn_policy *b) {
     return a->variable == b->variable && a->compute == b->compute;
 }

@@ -14,6 +14,10 @@ typedef struct {
 /* "mixed_bfloat16", "mixed_bf16", "bfloat16", "bf16", and so on: a type of real numbers, or mixed_
  * and a half one, whose variables are f32. */
 SNUG_CHECKED snug_status sn_policy_parse(const char *name, sn_policy *out, snug_error *err);
+/* "mixed_bf16"; each of them by its place, the usual one first. */
+enum { SN_N_POLICIES = 6 };
+extern const char *const sn_policy_names[SN_N_POLICIES];
+const char *sn_policy_name(const sn_policy *p);
 bool sn_policy_equal(const sn_policy *a, const sn_policy *b);
 
 #endif

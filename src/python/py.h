@@ -138,7 +138,9 @@ snug_tensor *py_convert(PyObject *o, int dtype, py_wish wish);
 int py_put_number(PyObject *o, snug_dtype dtype, void *to);
 int py_is_number(PyObject *o); /* bool, int, float, or a NumPy scalar */
 int py_is_array(PyObject *o);
-/* The dtype an array (or NumPy scalar) has; -1 where tensors cannot have it. */
+/* The buffer of an array or NumPy scalar, also of ml_dtypes' bfloat16. */
+int py_array_buffer(PyObject *o, Py_buffer *b);
+/* The dtype that it has; -1 where tensors cannot have it. */
 int py_array_dtype(const char *format, Py_ssize_t itemsize);
 /* Copies a strided buffer into dense elements of the dtype. */
 int py_put_array(const Py_buffer *from, int from_dtype, snug_dtype dtype, void *to);
@@ -153,10 +155,14 @@ PyObject *py_list_item(PyObject *o, Py_ssize_t i); /* lent; NULL with IndexError
 /* --- py_tensor.c, py_variable.c --------------------------------------------------------------- */
 PyObject *py_tensor_new(snug_tensor *t); /* takes the hold, also on failure */
 PyObject *py_numpy(snug_tensor *t);
+/* An array for a tensor's bytes (bfloat16, which NumPy has not: its bits as uint16), and what NumPy
+ * calls it once they are there: a scalar, ml_dtypes' bfloat16, or float32 where that is missing. */
 PyObject *py_empty_array(const snug_type *type);
+PyObject *py_filled_array(PyObject *array, const snug_type *type);
 int py_settle(snug_tensor *t, size_t bytes);
 int py_read(snug_tensor *t, void *to, size_t bytes); /* Peek in a trace */
 PyObject *py_read_part(PyObject *module, PyObject *args);
+PyObject *py_retype_dlpack(PyObject *module, PyObject *args); /* py_dlpack.c */
 extern PyType_Slot py_number_slots[];
 PyTypeObject *py_make_tensor_type(PyObject *module);
 PyTypeObject *py_make_variable_type(PyObject *module);

@@ -112,6 +112,13 @@ static uint16_t bf16_of(float f) {
     return (uint16_t)((u + 0x7fff + ((u >> 16) & 1)) >> 16);
 }
 
+static float of_bf16(uint16_t bits) {
+    const uint32_t wide = (uint32_t)bits << 16;
+    float f;
+    memcpy(&f, &wide, 4);
+    return f;
+}
+
 static void put_real(double v, snug_dtype dtype, void *to) {
     if (dtype == SNUG_F64)
         memcpy(to, &v, 8);
@@ -167,6 +174,32 @@ int py_is_array(PyObject *o) {
     return PyObject_CheckBuffer(o) && !PyBytes_Check(o) && !PyByteArray_Check(o);
 }
 
+/* ml_dtypes' bfloat16 has no format of buffers; as NumPy calls it, that of its bits is BITS. */
+static char BITS[] = "E";
+
+int py_array_buffer(PyObject *o, Py_buffer *b) {
+    PyObject *type, *value, *trace;
+    if (PyObject_GetBuffer(o, b, PyBUF_FULL_RO) == 0)
+        return 0;
+    if (PyErr_ExceptionMatches(PyExc_MemoryError))
+        return -1;
+    PyErr_Fetch(&type, &value, &trace);
+    PyObject *module = PyImport_ImportModule("snug._arrays");
+    PyObject *bits = module ? PyObject_CallMethod(module, "bits", "O", o) : NULL;
+    int bad = -1;
+    if (bits == Py_None)
+        PyErr_Restore(type, value, trace);
+    else if (bits)
+        bad = PyObject_GetBuffer(bits, b, PyBUF_FULL_RO);
+    if (bits != Py_None)
+        Py_XDECREF(type), Py_XDECREF(value), Py_XDECREF(trace);
+    if (bad == 0)
+        b->format = BITS;
+    Py_XDECREF(bits);
+    Py_XDECREF(module);
+    return bad;
+}
+
 /* The elements of foreign arrays: those of tensors and one more. */
 enum { FROM_U64 = SNUG_N_DTYPES };
 
@@ -179,8 +212,8 @@ int py_array_dtype(const char *format, Py_ssize_t itemsize) {
     }
     if (strchr("efd", c) && c)
         return c == 'e' ? SNUG_F16 : c == 'f' ? SNUG_F32 : SNUG_F64;
-    if (c == '?')
-        return SNUG_BOOL;
+    if (c == '?' || c == BITS[0])
+        return c == '?' ? SNUG_BOOL : SNUG_BF16;
     static const int whole[4][2] = {
         {SNUG_I8, SNUG_U8}, {SNUG_I16, SNUG_U16}, {SNUG_I32, SNUG_U32}, {SNUG_I64, FROM_U64}};
     const char *letters = "bBhHiIlLqQnN";
@@ -196,58 +229,61 @@ int py_array_dtype(const char *format, Py_ssize_t itemsize) {
         ((D *)to)[i] = (D)(EXPRESSION);                                                            \
     }                                                                                              \
     return
-#define FROM(name, S)                                                                              \
+#define FROM(name, S, VALUE)                                                                       \
     static void from_##name(const char *s, Py_ssize_t stride, Py_ssize_t n, snug_dtype dtype,      \
                             void *to) {                                                            \
         S v;                                                                                       \
         switch (dtype) {                                                                           \
         case SNUG_F32:                                                                             \
-            TO(float, v);                                                                          \
+            TO(float, VALUE);                                                                      \
         case SNUG_F64:                                                                             \
-            TO(double, v);                                                                         \
+            TO(double, VALUE);                                                                     \
         case SNUG_F16:                                                                             \
-            TO(SN_HALF, v);                                                                        \
+            TO(SN_HALF, VALUE);                                                                    \
         case SNUG_BF16:                                                                            \
-            TO(uint16_t, bf16_of((float)v));                                                       \
+            TO(uint16_t, bf16_of((float)(VALUE)));                                                 \
         case SNUG_I8:                                                                              \
-            TO(int8_t, v);                                                                         \
+            TO(int8_t, VALUE);                                                                     \
         case SNUG_U8:                                                                              \
-            TO(uint8_t, v);                                                                        \
+            TO(uint8_t, VALUE);                                                                    \
         case SNUG_I16:                                                                             \
-            TO(int16_t, v);                                                                        \
+            TO(int16_t, VALUE);                                                                    \
         case SNUG_U16:                                                                             \
-            TO(uint16_t, v);                                                                       \
+            TO(uint16_t, VALUE);                                                                   \
         case SNUG_U32:                                                                             \
-            TO(uint32_t, v);                                                                       \
+            TO(uint32_t, VALUE);                                                                   \
         case SNUG_I32:                                                                             \
-            TO(int32_t, v);                                                                        \
+            TO(int32_t, VALUE);                                                                    \
         case SNUG_I64:                                                                             \
-            TO(int64_t, v);                                                                        \
+            TO(int64_t, VALUE);                                                                    \
         case SNUG_BOOL:                                                                            \
-            TO(uint8_t, v != 0);                                                                   \
+            TO(uint8_t, (VALUE) != 0);                                                             \
         default:                                                                                   \
             return;                                                                                \
         }                                                                                          \
     }
-FROM(f32, float)
-FROM(f64, double)
-FROM(f16, SN_HALF)
-FROM(i8, int8_t)
-FROM(u8, uint8_t)
-FROM(i16, int16_t)
-FROM(u16, uint16_t)
-FROM(i32, int32_t)
-FROM(u32, uint32_t)
-FROM(i64, int64_t)
-FROM(u64, uint64_t)
+FROM(f32, float, v)
+FROM(f64, double, v)
+FROM(f16, SN_HALF, v)
+FROM(i8, int8_t, v)
+FROM(u8, uint8_t, v)
+FROM(i16, int16_t, v)
+FROM(u16, uint16_t, v)
+FROM(i32, int32_t, v)
+FROM(u32, uint32_t, v)
+FROM(i64, int64_t, v)
+FROM(u64, uint64_t, v)
+FROM(bf16, uint16_t, of_bf16(v))
 
 typedef void (*run_fn)(const char *, Py_ssize_t, Py_ssize_t, snug_dtype, void *);
 
 static run_fn run_of(int from) {
     static const run_fn runs[] = {
-        [SNUG_F32] = from_f32, [SNUG_F64] = from_f64, [SNUG_F16] = from_f16, [SNUG_I8] = from_i8,
-        [SNUG_U8] = from_u8,   [SNUG_I32] = from_i32, [SNUG_I64] = from_i64, [SNUG_BOOL] = from_u8,
-        [SNUG_I16] = from_i16, [SNUG_U16] = from_u16, [SNUG_U32] = from_u32, [FROM_U64] = from_u64,
+        [SNUG_F32] = from_f32, [SNUG_F64] = from_f64, [SNUG_F16] = from_f16,
+        [SNUG_I8] = from_i8,   [SNUG_U8] = from_u8,   [SNUG_I32] = from_i32,
+        [SNUG_I64] = from_i64, [SNUG_BOOL] = from_u8, [SNUG_BF16] = from_bf16,
+        [SNUG_I16] = from_i16, [SNUG_U16] = from_u16, [SNUG_U32] = from_u32,
+        [FROM_U64] = from_u64,
     };
     return runs[from];
 }
@@ -327,7 +363,7 @@ static snug_tensor *convert_array(PyObject *o, int dtype) {
     snug_tensor *t = NULL;
     snug_type type;
     int from;
-    if (PyObject_GetBuffer(o, &b, PyBUF_FULL_RO) < 0)
+    if (py_array_buffer(o, &b) < 0)
         return NULL;
     if (b.format && strcmp(b.format, "O") == 0) {
         PyBuffer_Release(&b);
@@ -371,7 +407,7 @@ static snug_tensor *adopt_array(PyObject *o, int dtype, Py_ssize_t n_args) {
     snug_type type;
     int from;
     Py_buffer *b = PyMem_Malloc(sizeof *b);
-    if (!b || PyObject_GetBuffer(o, b, PyBUF_FULL_RO) < 0) {
+    if (!b || py_array_buffer(o, b) < 0) {
         PyErr_Clear();
         PyMem_Free(b);
         return NULL;

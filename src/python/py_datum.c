@@ -69,7 +69,7 @@ static int of_array(PyObject *o, int dtype, int borrow, snug_datum *out) {
         PyErr_NoMemory();
         return -1;
     }
-    if (PyObject_GetBuffer(o, &b->buffer, PyBUF_FULL_RO) < 0) {
+    if (py_array_buffer(o, &b->buffer) < 0) {
         PyMem_Free(b);
         return -1;
     }
@@ -196,7 +196,7 @@ static int of_other(PyObject *o, int dtype, snug_datum *out) {
 
 static int is_object_array(PyObject *o) {
     Py_buffer b;
-    if (PyObject_GetBuffer(o, &b, PyBUF_FULL_RO) < 0) {
+    if (py_array_buffer(o, &b) < 0) {
         PyErr_Clear();
         return 1;
     }
@@ -313,15 +313,9 @@ PyObject *py_part_numpy(snug_datum *part) {
         if (array && PyObject_GetBuffer(array, &b, PyBUF_WRITABLE | PyBUF_ND) == 0) {
             memcpy(b.buf, part->data, (size_t)b.len);
             PyBuffer_Release(&b);
-            made = Py_NewRef(array);
+            made = py_filled_array(Py_NewRef(array), &part->type);
         }
         Py_XDECREF(array);
-        if (made && part->type.rank == 0) { /* a NumPy scalar, as tensors give it */
-            PyObject *key = PyTuple_New(0), *scalar = key ? PyObject_GetItem(made, key) : NULL;
-            Py_XDECREF(key);
-            Py_DECREF(made);
-            made = scalar;
-        }
     }
     snug_datum_drop(part);
     return made;

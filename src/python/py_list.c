@@ -72,7 +72,7 @@ static int see_number(survey *s, PyObject *o) {
 
 static int see_array(survey *s, PyObject *o, int axis) {
     Py_buffer b;
-    if (PyObject_GetBuffer(o, &b, PyBUF_FULL_RO) < 0)
+    if (py_array_buffer(o, &b) < 0)
         return -1;
     int d = py_array_dtype(b.format, b.itemsize);
     int bad = 0, first = !s->seen && axis >= s->type.rank; /* no empty list was as deep before */
@@ -86,7 +86,7 @@ static int see_array(survey *s, PyObject *o, int axis) {
     }
     if (b.ndim == 0 && d == SNUG_BOOL)
         s->n_bool++, s->first_is_bool |= first;
-    else if (b.ndim == 0 && (d == SNUG_F64 || d == SNUG_F32 || d == SNUG_F16))
+    else if (b.ndim == 0 && d >= 0 && d < SNUG_N_DTYPES && py_is_float((snug_dtype)d))
         s->n_float++, s->scalar_float = s->scalar_float < 0 ? d : s->scalar_float;
     else if (b.ndim == 0)
         s->n_int++;
@@ -208,7 +208,7 @@ static int put_leaf(filling *f, PyObject *o, int axis) {
         return 0;
     }
     Py_buffer b;
-    if (PyObject_GetBuffer(o, &b, PyBUF_FULL_RO) < 0)
+    if (py_array_buffer(o, &b) < 0)
         return -1;
     const int fits = is_place_of(f, &b, axis);
     if (fits) {

@@ -628,6 +628,7 @@ static PyMethodDef methods[] = {
     {"refuse", refuse, METH_VARARGS, "refuse(n): the n-th request of memory fails, for tests."},
     {"budget", set_budget, METH_O, "Sets the budget: bytes, text or None."},
     {"read_part", py_read_part, METH_VARARGS, "Bytes of some elements: (tensor, first, n)."},
+    {"retype_dlpack", py_retype_dlpack, METH_VARARGS, "(capsule, from, to) of two bytes' kind."},
     {"open", open_engine, METH_NOARGS, "Makes the engine."},
     {"reserve", reserve, METH_VARARGS, "reserve(bytes, n_plans): what plans leave."},
     {"judge", judge, METH_O, "judge(on): steps are planned and not run."},

@@ -94,8 +94,8 @@ int py_settle(snug_tensor *t, size_t bytes) {
 
 PyObject *py_empty_array(const snug_type *type) {
     PyObject *numpy = PyImport_ImportModule("numpy");
-    PyObject *dtype =
-        numpy ? PyObject_GetAttrString(py.dtypes[type->dtype], "as_numpy_dtype") : NULL;
+    const snug_dtype bits = type->dtype == SNUG_BF16 ? SNUG_U16 : type->dtype;
+    PyObject *dtype = numpy ? PyObject_GetAttrString(py.dtypes[bits], "as_numpy_dtype") : NULL;
     PyObject *dims = dtype ? PyTuple_New(type->rank) : NULL, *array = NULL;
     for (int i = 0; dims && i < type->rank; i++) {
         PyObject *n = PyLong_FromLongLong(type->dims[i]);
@@ -110,11 +110,21 @@ PyObject *py_empty_array(const snug_type *type) {
     return array;
 }
 
-static snug_tensor *as_float32(snug_tensor *t) {
-    return py_call("tf.cast",
-                   (snug_argument[]){{.kind = SNUG_ARG_TENSOR, .tensor = t},
-                                     {.kind = SNUG_ARG_DTYPE, .dtype = SNUG_F32}},
-                   2);
+/* Takes the array. */
+PyObject *py_filled_array(PyObject *array, const snug_type *type) {
+    if (type->dtype == SNUG_BF16) {
+        PyObject *module = PyImport_ImportModule("snug._arrays");
+        PyObject *made = module ? PyObject_CallMethod(module, "of_bits", "O", array) : NULL;
+        Py_XDECREF(module);
+        Py_DECREF(array);
+        array = made;
+    }
+    if (!array || type->rank > 0)
+        return array;
+    PyObject *key = PyTuple_New(0), *scalar = key ? PyObject_GetItem(array, key) : NULL;
+    Py_XDECREF(key);
+    Py_DECREF(array);
+    return scalar;
 }
 
 /* An array for a tensor, which is computed then. */
@@ -141,15 +151,9 @@ static PyObject *array_for(snug_tensor *t, const snug_type *type) {
     return array;
 }
 
-/* A writable copy; NumPy's scalar for a scalar. bfloat16, which NumPy has not, as float32. */
+/* A writable copy; NumPy's scalar for a scalar. */
 PyObject *py_numpy(snug_tensor *t) {
     const snug_type *type = snug_tensor_type(t);
-    if (type->dtype == SNUG_BF16) {
-        snug_tensor *wide = as_float32(t);
-        PyObject *array = wide ? py_numpy(wide) : NULL;
-        py_drop(wide);
-        return array;
-    }
     PyObject *array = array_for(t, type);
     Py_buffer b;
     if (!array || PyObject_GetBuffer(array, &b, PyBUF_WRITABLE | PyBUF_FORMAT | PyBUF_ND) < 0) {
@@ -158,15 +162,10 @@ PyObject *py_numpy(snug_tensor *t) {
     }
     int bad = py_read(t, b.buf, (size_t)b.len) < 0;
     PyBuffer_Release(&b);
-    if (!bad && type->rank == 0) {
-        PyObject *key = PyTuple_New(0), *scalar = key ? PyObject_GetItem(array, key) : NULL;
-        Py_XDECREF(key);
-        Py_DECREF(array);
-        return scalar;
-    }
-    if (bad)
-        Py_CLEAR(array);
-    return array;
+    if (!bad)
+        return py_filled_array(array, type);
+    Py_DECREF(array);
+    return NULL;
 }
 
 typedef struct {
@@ -187,6 +186,12 @@ static int get_buffer(PyObject *o, Py_buffer *b, int flags) {
     b->obj = NULL;
     if (flags & PyBUF_WRITABLE) {
         PyErr_SetString(PyExc_BufferError, "the bytes of a tensor cannot be written");
+        return -1;
+    }
+    if ((flags & PyBUF_FORMAT) &&
+        snug_tensor_type(t)->dtype == SNUG_BF16) { /* NumPy then asks __array__ */
+        PyErr_SetString(PyExc_BufferError,
+                        "buffers have no format for bfloat16; use numpy(), or cast to float32");
         return -1;
     }
     if (py_enter() < 0)
@@ -534,7 +539,9 @@ static PyObject *format(PyObject *self, PyObject *spec) {
         return str(self);
     PyObject *value = py_numpy(t);
     if (value && type_of(self)->rank == 0) {
-        PyObject *number = PyObject_CallMethod(value, "item", NULL);
+        PyObject *number = py_is_float(type_of(self)->dtype)
+                               ? PyNumber_Float(value) /* item() of bfloat16 is no number */
+                               : PyObject_CallMethod(value, "item", NULL);
         Py_DECREF(value);
         value = number;
     }
@@ -548,7 +555,9 @@ static PyObject *reduce(PyObject *self, PyObject *none) {
     PyObject *module = PyImport_ImportModule("snug._C");
     PyObject *make = module ? PyObject_GetAttrString(module, "convert_to_tensor") : NULL;
     PyObject *value = make ? py_numpy(((py_tensor *)self)->t) : NULL;
-    PyObject *out = value ? Py_BuildValue("O(O)", make, value) : NULL;
+    PyObject *dtype = value ? py_dtype_object(type_of(self)->dtype) : NULL;
+    PyObject *out = dtype ? Py_BuildValue("O(OO)", make, value, dtype) : NULL;
+    Py_XDECREF(dtype);
     Py_XDECREF(value);
     Py_XDECREF(make);
     Py_XDECREF(module);

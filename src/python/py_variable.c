@@ -162,10 +162,25 @@ static int same_shape(const snug_type *a, const snug_type *b) {
     return 1;
 }
 
+/* Keras' variables take tensors of other types, others refuse them. */
+static snug_tensor *cast_for_keras(PyObject *self, PyObject *value, snug_dtype to) {
+    snug_tensor *read = NULL, *t = py_enter() < 0 ? NULL : py_lend(value, &read), *cast = NULL;
+    if (t && snug_tensor_type(t)->dtype != to && PyObject_HasAttrString(self, "_autocast"))
+        cast = py_call("tf.cast",
+                       (snug_argument[]){{.kind = SNUG_ARG_TENSOR, .tensor = t},
+                                         {.kind = SNUG_ARG_DTYPE, .dtype = to}},
+                       2);
+    else if (t)
+        cast = py_convert(value, (int)to, PY_MUST);
+    py_drop(read);
+    return cast;
+}
+
 static snug_tensor *to_write(PyObject *self, PyObject *value) {
     snug_variable *v = ((py_variable *)self)->v;
     const snug_type *type = snug_variable_type(v);
-    snug_tensor *t = py_convert(value, (int)type->dtype, PY_MUST);
+    snug_tensor *t = py_is_tensor(value) ? cast_for_keras(self, value, type->dtype)
+                                         : py_convert(value, (int)type->dtype, PY_MUST);
     if (!t || same_shape(type, snug_tensor_type(t)))
         return t;
     PyObject *mine = py_shape(type), *other = py_shape(snug_tensor_type(t));

@@ -250,8 +250,8 @@ snug_status sn_recording_leaf(sn_recording *rec, snug_tensor *t, sn_value *out, 
     }
     if (find_brought(rec, t, out)) {
         t->stamp = rec->serial;
-        t->leaf = *out;
-        return SNUG_OK;
+        t->leaf = *out; /* taken along for one tape, and watched by others since */
+        return sn_marks_add(rec->r, &rec->tapes[out->i], sn_tensor_tapes(t), err);
     }
     if (rec->outer) {
         SNUG_TRY(add_leaf(rec, &t->type, (sn_leaf){.capture = t}, out, err));

@@ -3,6 +3,7 @@
 #include "base/real.h"
 #include "base/say.h"
 #include "model/json.h"
+#include "nn/policy.h"
 #include "report/curve.h"
 #include "train/step_budget.h"
 
@@ -71,9 +72,10 @@ static snug_status say_table(const snug_model *m, const snug_plan_request *r, co
     size_t shown = 0;
     bool marked = budget == 0;
     char name[96], bytes[32];
-    SNUG_TRY(sn_say(w, err, "Budgets for \"%s\", batch %lld, %s\n\n",
+    SNUG_TRY(sn_say(w, err, "Budgets for \"%s\", batch %lld, %s in %s\n\n",
                     sn_plain_text(snug_model_name(m), name, sizeof name), (long long)r->batch,
-                    r->train ? "a training step" : "prediction"));
+                    r->train ? "a training step" : "prediction",
+                    sn_policy_name(&m->network->policy)));
     SNUG_TRY(sn_say(w, err, "  %12s %8s %8s %12s %10s%s\n", "budget", "slices", "steps",
                     "step time", "slowdown", spills(c) ? where : ""));
     for (size_t i = 0; i < c->n; i++) {
@@ -95,8 +97,9 @@ static snug_status say_json(const snug_model *m, const snug_plan_request *r, con
     char seconds[SN_REAL_TEXT];
     SNUG_TRY(sn_say(w, err, "{\"model\":"));
     SNUG_TRY(sn_json_string(w, snug_model_name(m), err));
-    SNUG_TRY(sn_say(w, err, ",\"batch\":%lld,\"train\":%s,\"points\":[", (long long)r->batch,
-                    r->train ? "true" : "false"));
+    SNUG_TRY(sn_say(w, err, ",\"batch\":%lld,\"train\":%s,\"precision\":\"%s\",\"points\":[",
+                    (long long)r->batch, r->train ? "true" : "false",
+                    sn_policy_name(&m->network->policy)));
     for (size_t i = 0; i < c->n; i++) {
         const snug_curve_point *p = &c->points[i];
         SNUG_TRY(sn_say(w, err,

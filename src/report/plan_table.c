@@ -11,6 +11,7 @@
 #include "model/json.h"
 #include "report/advice.h"
 #include "report/curve.h"
+#include "report/precisions.h"
 #include "train/model.h"
 #include "train/step_budget.h"
 
@@ -24,6 +25,8 @@ typedef struct {
     const sn_model_step *step;
     snug_model_plan_info info;
     sn_advice advice;                /* where it does not fit, in text */
+    snug_model_plan_info f32;        /* where it computes in halves, the same step in f32 */
+    bool has_f32;                    /* and that fits */
     const sn_plan_owner_row *owners; /* one per owner of the graph */
     const snug_writer *w;
     int style;
@@ -342,6 +345,23 @@ static snug_status say_host(const plan_report *r, snug_error *err) {
                                           : "between steps: there is no room for two of them");
 }
 
+/* Of a step in halves: what they gain beside f32, or cost. */
+static snug_status say_beside_f32(const plan_report *r, snug_error *err) {
+    const snug_model_plan_info *p = &r->info, *f = &r->f32;
+    const double times = p->step_seconds / f->step_seconds;
+    char own[32], arena[32], seconds[32];
+    if (!r->has_f32 || !r->info.fits)
+        return SNUG_OK;
+    SNUG_TRY(sn_say(r->w, err, "  %s beside f32: the arena takes %s instead of %s, a step ",
+                    sn_policy_name(&r->model->network->policy),
+                    snug_bytes_print(p->arena_bytes, own, sizeof own),
+                    snug_bytes_print(f->arena_bytes, arena, sizeof arena)));
+    SNUG_TRY(sn_say(r->w, err, "%s instead of ",
+                    sn_seconds_print(p->step_seconds, seconds, sizeof seconds)));
+    return sn_say(r->w, err, "%s%s\n", sn_seconds_print(f->step_seconds, seconds, sizeof seconds),
+                  times > SN_SLOWER ? ": f32 is faster here" : "");
+}
+
 static snug_status say_facts(const plan_report *r, snug_error *err) {
     const snug_model_plan_info *p = &r->info;
     char arena[32], bound[32], flops[32], layer[96];
@@ -354,6 +374,7 @@ static snug_status say_facts(const plan_report *r, snug_error *err) {
                         sn_plain_text(p->peak_layer, layer, sizeof layer), p->peak_operator));
     SNUG_TRY(sn_say(r->w, err, "  %sFLOP a step, %zu nodes, %zu steps\n",
                     print_flops(p->flops, flops, sizeof flops), p->n_nodes, p->n_steps));
+    SNUG_TRY(say_beside_f32(r, err));
     SNUG_TRY(say_host(r, err));
     return sn_say(r->w, err, "\n");
 }
@@ -463,6 +484,17 @@ static snug_status json_verdict(const plan_report *r, snug_error *err) {
                   sn_real_print(p->plain_seconds, 6, plain));
 }
 
+static snug_status json_precision(const plan_report *r, snug_error *err) {
+    char seconds[SN_REAL_TEXT];
+    SNUG_TRY(
+        sn_say(r->w, err, ",\"precision\":\"%s\"", sn_policy_name(&r->model->network->policy)));
+    if (!r->has_f32 || !r->info.fits)
+        return SNUG_OK;
+    return sn_say(r->w, err, ",\"in_f32\":{\"arena_bytes\":%zu,\"step_seconds\":%s,\"faster\":%s}",
+                  r->f32.arena_bytes, sn_real_print(r->f32.step_seconds, 6, seconds),
+                  r->info.step_seconds > SN_SLOWER * r->f32.step_seconds ? "true" : "false");
+}
+
 static snug_status json_host(const plan_report *r, snug_error *err) {
     const snug_model_plan_info *p = &r->info;
     if (r->model->kind->of_process)
@@ -495,6 +527,7 @@ static snug_status say_json(const plan_report *r, snug_error *err) {
     SNUG_TRY(sn_say(r->w, err, ",\"peak_layer\":"));
     SNUG_TRY(sn_json_string(r->w, p->peak_layer, err));
     SNUG_TRY(sn_say(r->w, err, ",\"peak_operator\":\"%s\"", p->peak_operator));
+    SNUG_TRY(json_precision(r, err));
     SNUG_TRY(json_means(r, err));
     SNUG_TRY(json_rows(r, err));
     SNUG_TRY(json_host(r, err));
@@ -531,6 +564,7 @@ snug_status snug_report_plan(snug_model *model, const snug_plan_request *request
     SNUG_NEEDS(err, model && request && out);
     plan_report r = {.model = model, .request = request, .w = out, .style = style};
     void *rows;
+    SNUG_TRY(sn_precision_f32(model, request, &r.f32, &r.has_f32, err));
     SNUG_TRY(sn_model_verdict(model, request, &r.info, err));
     if (!r.info.fits && !(style & SNUG_REPORT_JSON)) {
         snug_plan_request asked = *request;

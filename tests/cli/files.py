@@ -23,8 +23,8 @@ def write_json(path, value):
 
 def npy(path, descr, shape, values=None, raw=None):
     """An .npy file of version 1.0. values: numbers in order; raw: bytes instead."""
-    code = {"<f4": "f", "<f8": "d", "|u1": "B", "<i4": "i", "<i8": "q"}[descr]
-    data = raw if raw is not None else struct.pack(f"<{len(values)}{code}", *values)
+    code = {"<f2": "e", "<f4": "f", "<f8": "d", "|u1": "B", "<i4": "i", "<i8": "q"}
+    data = raw if raw is not None else struct.pack(f"<{len(values)}{code[descr]}", *values)
     dims = "(" + ", ".join(map(str, shape)) + ("," if len(shape) == 1 else "") + ")"
     head = f"{{'descr': '{descr}', 'fortran_order': False, 'shape': {dims}, }}".encode()
     head += b" " * (-(len(head) + 11) % 64) + b"\n"

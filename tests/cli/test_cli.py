@@ -925,6 +925,30 @@ class Training(Case):
                 self.assertEqual(len(files.read_npy(out)[1]), 120)
                 self.assertGreater(self.json_of("evaluate", self.model, *given, "--weights", w, "--x", self.x, "--y", self.y)["accuracy"], 0.2)
 
+    def test_weights_of_halves_in_files(self):
+        """Formats by types, in and out: F16 and BF16 as they are in safetensors, f16 in .npy; what there is no name for, or another format,
+        is refused with what to do."""
+        for precision in ("f16", "bf16"):
+            w, again, wide = (self.at(f"{precision}{k}.safetensors") for k in range(3))
+            self.ok(*self.fit_args("--precision", precision, "--save", w))
+            self.ok(*self.fit_args("--precision", precision, "--weights", w, "--optimizer", "sgd:learning_rate=0", "--save", again))
+            self.assertEqual(files.read(w), files.read(again))
+            self.ok(*self.fit_args("--precision", "f64", "--weights", w, "--optimizer", "sgd:learning_rate=0", "--save", wide))
+            self.ok(*self.fit_args("--precision", precision, "--weights", wide, "--optimizer", "sgd:learning_rate=0", "--save", again))
+            self.assertEqual(files.read(w), files.read(again))
+        half, bits, out = self.at("half.npy"), self.at("bits.npy"), self.at("y.npy")
+        files.npy(half, "<f2", (40, 4), [k / 8 - 10 for k in range(160)])
+        self.ok("predict", self.model, "--precision", "f16", "--weights", self.at("f160.safetensors"), "--x", half, "--out", out)
+        files.npy(bits, "<V2", (40, 4), raw=bytes(320))
+        self.fails(4, "bits.npy holds elements '<V2', which is how numpy saves bfloat16: save astype('float32')",
+                   args=("predict", self.model, "--x", bits, "--out", out))
+        for begin, what in ((b"\x89HDF\r\n\x1a\n", "an HDF5 file"), (b"PK\3\4\0\0\0\0", "a zip, as .keras and .npz are"), (b"\x93NUMPY\1\0", "an .npy array")):
+            files.write(bits, begin + bytes(100))
+            self.fails(4, f"is {what}, and not safetensors: load it in Python", args=("predict", self.model, "--weights", bits, "--x", self.x, "--out", out))
+        for name in ("w.npz", "w.weights.h5", "w.keras", "w.npy"):
+            self.fails(2, f"{os.path.splitext(name)[0]}.safetensors (Python's", args=self.fit_args("--save", self.at(name)))
+            self.fails(2, "the command writes safetensors", args=self.fit_args("--save-best", self.at(name)))
+
     def test_a_loss_scale_does_not_go_with_accumulated_gradients(self):
         optimizer = ("--optimizer", "sgd:gradient_accumulation_steps=2")
         self.fails(1, "does not go with gradient_accumulation_steps yet; take mixed_bfloat16",
@@ -938,6 +962,56 @@ class Training(Case):
         wide = files.model(self.at("w.json"), 64, [files.dense(name, 128, "relu") for name in "abcd"] + [files.dense("out", 3)])
         self.assertEqual(arena(), arena("--precision", "f32"))
         self.assertLess(arena("--precision", "mixed_bf16"), arena())
+
+    def precisions(self, model, *more):
+        return {row["precision"]: row for row in self.json_of("plan", model, "--precisions", *more)["precisions"]}
+
+    def test_precisions_beside_each_other(self):
+        """The table's rows are the plans of each, its price of a loss scale their difference, and a curve in a precision begins with its plan."""
+        wide = files.model(self.at("p.json"), 64, [files.dense(name, 128, "relu") for name in "abcd"] + [files.dense("out", 3)])
+        step = ("--train", "--batch", 256)
+        rows, f32 = self.precisions(wide, *step), self.json_of("plan", wide, *step, "--quick")
+        self.assertEqual(list(rows), ["f32", "mixed_bf16", "mixed_f16", "bf16", "f16", "f64"])
+        for name, row in rows.items():
+            plan = self.json_of("plan", wide, *step, "--quick", "--precision", name)
+            self.assertEqual([plan[k] for k in ("precision", "arena_bytes", "state_bytes", "step_seconds")],
+                             [name, row["arena_bytes"], row["state_bytes"], row["step_seconds"]])
+            self.assertAlmostEqual(row["of_f32"], row["step_seconds"] / f32["step_seconds"], places=4)
+            self.assertEqual((row["slower"], row["models"]), (row["of_f32"] > 1.05, name == "f32"))
+            self.assertEqual(plan.get("in_f32"), None if name in ("f32", "f64") else
+                             {"arena_bytes": f32["arena_bytes"], "step_seconds": f32["step_seconds"], "faster": row["slower"]})
+            curve = self.json_of("plan", wide, *step, "--curve", "--precision", name)
+            self.assertEqual((curve["precision"], curve["points"][0]["step_seconds"]), (name, row["step_seconds"]))
+        price = self.json_of("plan", wide, *step, "--precisions")["loss_scale"]
+        self.assertEqual(price["arena_bytes"], rows["mixed_f16"]["arena_bytes"] - rows["mixed_bf16"]["arena_bytes"])
+        self.assertGreater(price["step_seconds"], 0)
+        self.assertGreater(rows["f64"]["of_f32"], 1.05)
+
+    def test_precisions_as_a_table(self):
+        said = self.ok("plan", self.model, "--train", "--precisions", "--precision", "mixed_bf16").stdout.decode()
+        self.assertRegex(said, r'Precisions of "\w+", batch 32, a training step\n')
+        self.assertRegex(said, r"\n  mixed_bf16 .*x.*  <- the model's\n")
+        self.assertRegex(said, r"\n  f64 .*x  slower\n")
+        self.assertIn("mixed_f16 has a loss scale, and keeps all gradients until each was looked at: beside mixed_bf16", said)
+        self.assertNotIn("loss scale", self.ok("plan", self.model, "--precisions").stdout.decode())
+        said = self.ok("plan", self.model, "--train", "--precision", "mixed_bf16").stdout.decode()
+        self.assertRegex(said, r"  mixed_bf16 beside f32: the arena takes [\d.]+ KiB instead of [\d.]+ KiB, a step .* instead of [\d.]+ us")
+        self.assertNotIn("beside f32", self.ok("plan", self.model, "--train").stdout.decode())
+        self.assertIn(", a training step in bf16\n", self.ok("plan", self.model, "--train", "--curve", "--precision", "bf16").stdout.decode())
+        self.fails(2, "--curve is of one precision, --precisions of all", args=("plan", self.model, "--curve", "--precisions"))
+        self.fails(2, "leave --weights out", args=("plan", self.model, "--weights", "w.safetensors", "--precisions"))
+
+    def test_precisions_that_are_refused_or_do_not_fit(self):
+        rows = self.precisions(self.model, "--train", "--optimizer", "sgd:gradient_accumulation_steps=2")
+        self.assertIn("does not go with gradient_accumulation_steps", rows["mixed_f16"]["refused"])
+        self.assertNotIn("refused", rows["mixed_bf16"])
+        large = files.model(self.at("large.json"), 64, [files.dense(name, 2000, "relu") for name in "ab"])
+        rows = self.precisions(large, "--train", "--budget", "16MiB")
+        self.assertEqual({(row["fits"], "of_f32" in row, row["floor_bytes"] > 16 << 20) for row in rows.values()}, {(False, False, True)})
+        said = self.ok("plan", large, "--train", "--budget", "16MiB", "--precisions").stdout.decode()
+        self.assertEqual(said.count("does not fit: the smallest budget is"), 6)
+        graph = self.precisions(os.path.join(os.path.dirname(os.path.dirname(DATA)), "examples", "models", "shapes_cnn.graph"))
+        self.assertEqual([name for name, row in graph.items() if "refused" not in row], ["f32"])
 
     def interrupted_fit(self, number, *more):
         process = subprocess.Popen([SNUG, *self.fit_args("--epochs", "2000000", *more)], stdout=subprocess.PIPE,

@@ -15,6 +15,7 @@ import math
 import os
 import struct
 
+from snug._arrays import of_bits
 from snug._files import create, open_regular
 from snug._given import as_array
 
@@ -22,6 +23,7 @@ UNDEFINED = (1 << 64) - 1
 MAGIC = b"\x89HDF\r\n\x1a\n"
 LEAF, INNER = 4, 16               # half of the names in a leaf, half of the children of a tree node
 MOST_TEXTS = 4000                # of an attribute: an object header has at most 64 KiB for one
+_OPAQUE_PAIR = bytes([0x15, 0, 0, 0]) + struct.pack("<I", 2)        # two bytes that mean something to others: bfloat16, says an attribute
 _FLOATS = {2: (0x0f, struct.pack("<HHBBBBI", 0, 16, 10, 5, 0, 10, 15)), 4: (0x1f, struct.pack("<HHBBBBI", 0, 32, 23, 8, 0, 23, 127)), 8: (0x3f, struct.pack("<HHBBBBI", 0, 64, 52, 11, 0, 52, 1023))}
 
 
@@ -72,7 +74,8 @@ class _Writer:
             for piece in a.pieces() if hasattr(a, "pieces") else pieces(a):
                 self.file.write(piece)
         space = struct.pack("<BBBBI", 1, a.ndim, 0, 0, 0) + struct.pack(f"<{a.ndim}Q", *a.shape)
-        return self.header([(1, space), (3, _type_of(a.dtype)), (5, bytes([2, 2, 2, 0])), (8, struct.pack("<BBQQ", 3, 1, at, a.nbytes))])
+        noted = [self.attribute("dtype", "bfloat16")] if a.dtype.name == "bfloat16" else []       # as Keras notes it
+        return self.header([(1, space), (3, _type_of(a.dtype)), (5, bytes([2, 2, 2, 0])), (8, struct.pack("<BBQQ", 3, 1, at, a.nbytes)), *noted])
 
     def attribute(self, name, value):
         """The message of an attribute; its texts lie in a heap of their own."""
@@ -131,6 +134,8 @@ def _entry(name, header, tree, heap):
 
 
 def _type_of(dtype):
+    if dtype.name == "bfloat16":
+        return _OPAQUE_PAIR
     if dtype.kind == "f" and dtype.itemsize in _FLOATS:
         sign, rest = _FLOATS[dtype.itemsize]
         return bytes([0x11, 0x20, sign, 0]) + struct.pack("<I", dtype.itemsize) + rest
@@ -158,10 +163,10 @@ _NAME_COST = 160
 
 
 class Array:
-    """An array of a file: shape and dtype; read() gives it."""
+    """An array of a file: shape and dtype as it is stored; read() gives it. is_bfloat16: it holds the bits of such numbers."""
 
-    def __init__(self, reader, address, shape, dtype):
-        self._reader, self._address, self.shape, self.dtype = reader, address, shape, dtype
+    def __init__(self, reader, address, shape, dtype, is_bfloat16=False):
+        self._reader, self._address, self.shape, self.dtype, self._is_bfloat16 = reader, address, shape, dtype, is_bfloat16
         self.ndim, self.nbytes = len(shape), math.prod(shape) * dtype.itemsize
 
     def read(self):
@@ -169,7 +174,7 @@ class Array:
         made = np.empty(self.nbytes // self.dtype.itemsize, self.dtype)
         if made.size:
             self._reader.fill(self._address, made.view("u1"))
-        return made.reshape(self.shape)
+        return (of_bits(made) if self._is_bfloat16 else made).reshape(self.shape)
 
     def __array__(self, dtype=None, copy=None):
         return as_array(self.read(), dtype, copy)
@@ -292,7 +297,7 @@ class _Reader:
             found = self.messages(address)
             messages = dict(found)
             if 0x11 not in messages and 1 in messages and 3 in messages and 8 in messages:
-                return self.array(messages)
+                return self.array(messages, found)
             return Found(self, found, depth)
         except (struct.error, IndexError, OverflowError):
             raise self.wrong("it is damaged") from None
@@ -391,7 +396,12 @@ class _Reader:
         else:
             raise self.wrong("a group's index is damaged")
 
-    def array(self, messages):
+    def is_bfloat16(self, kind, found):
+        """As Keras writes it: an attribute says what the two bytes are."""
+        noted = (self.attribute(data) for number, data in found if number == 0x0c)
+        return kind[0] & 15 == 5 and kind[4:8] == _OPAQUE_PAIR[4:] and ("dtype", "bfloat16") in noted
+
+    def array(self, messages, found):
         import numpy as np
         space, kind, layout = messages[1], messages[3], messages[8]
         rank, skip = space[1], 8 if space[0] == 1 else 4
@@ -400,7 +410,9 @@ class _Reader:
         shape = struct.unpack(f"<{rank}Q", space[skip:skip + 8 * rank])
         size, = struct.unpack("<I", kind[4:8])
         form = {1: "f", 0: "i" if kind[1] & 8 else "u"}.get(kind[0] & 15)
-        if form is None or kind[1] & 1 or (form, size) not in [("f", 2), ("f", 4), ("f", 8)] + [(c, n) for c in "iu" for n in (1, 2, 4, 8)]:
+        pairs = self.is_bfloat16(kind, found)
+        form = "u" if pairs else form
+        if form is None or not pairs and kind[1] & 1 or (form, size) not in [("f", 2), ("f", 4), ("f", 8)] + [(c, n) for c in "iu" for n in (1, 2, 4, 8)]:
             raise self.wrong("it has arrays of elements that Snug does not read")
         if layout[0] != 3 or layout[1] != 1:
             raise self.wrong("it has arrays in chunks or compressed; weight files have plain ones")
@@ -408,7 +420,7 @@ class _Reader:
         count = math.prod(shape)
         if max(shape, default=0) >= 1 << 62 or count * size > self.size or (count and (n < count * size or at + n > self.size)):
             raise self.wrong(f"an array of shape {shape} does not fit into it")
-        return Array(self, at, shape, np.dtype(f"<{form}{size}"))
+        return Array(self, at, shape, np.dtype(f"<{form}{size}"), pairs)
 
 
 @contextlib.contextmanager

@@ -6,6 +6,7 @@ import threading
 import warnings
 
 from snug import _C, _nest, _train
+from snug._files import is_bfloat16
 from snug._lazy import tf
 from snug._types import as_dtype
 from snug.keras import _symbolic, _variable, dtype_policies, metrics, regularizers
@@ -148,7 +149,7 @@ class Layer:
 
     @property
     def path(self):
-        return self.__dict__.get("_path", self._name)
+        return self.__dict__.get("_policy_path", self._name)
 
     @property
     def variable_dtype(self):
@@ -536,7 +537,7 @@ class Layer:
     # --- files: what a class of the user's may have in another way ---------------------------------
     def save_own_variables(self, store):
         for i, v in enumerate(self._own):
-            store[str(i)] = v.numpy()
+            store[str(i)] = v if is_bfloat16(v) else v.numpy()       # files hold more types than NumPy
 
     def load_own_variables(self, store):
         if len(store) != len(self._own):

@@ -6,7 +6,8 @@ import os
 import struct
 
 from snug import _archives, _C
-from snug._files import JSON_BYTES, _aside, _whole, assign_all, check_json, create, damaged, parse_json, pieces, stored
+from snug._arrays import of_bits
+from snug._files import JSON_BYTES, _aside, _whole, assign_all, check_json, create, damaged, is_bfloat16, parse_json, pieces, stored
 
 
 def _kind(path):
@@ -133,7 +134,7 @@ def save_weights(model, path, overwrite=True):
             _write_safetensors(part, arrays)
 
 
-_DTYPES = {"float32": "F32", "float64": "F64", "float16": "F16", "int32": "I32", "int64": "I64", "bool": "BOOL", "uint8": "U8", "int8": "I8",
+_DTYPES = {"float32": "F32", "float64": "F64", "float16": "F16", "bfloat16": "BF16", "int32": "I32", "int64": "I64", "bool": "BOOL", "uint8": "U8", "int8": "I8",
            "int16": "I16", "uint16": "U16", "uint32": "U32", "uint64": "U64"}
 
 
@@ -143,6 +144,8 @@ def _write_npz(file, arrays):
     import numpy as np
     with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED, allowZip64=True) as made:
         for name, a in arrays.items():
+            if is_bfloat16(a):
+                raise ValueError(f"'{name}' is of bfloat16, for which .npz has no name: save .safetensors or .weights.h5, or cast to float32")
             with made.open(name + ".npy", "w", force_zip64=True) as member:
                 head = {"descr": np.lib.format.dtype_to_descr(a.dtype), "fortran_order": False, "shape": tuple(a.shape)}
                 np.lib.format.write_array_header_1_0(member, head)
@@ -320,9 +323,10 @@ class _Kept:
 
     def read(self):
         import numpy as np
-        made = np.empty(self.shape, self._word)
+        pairs = self._word == "bfloat16"
+        made = np.empty(self.shape, "uint16" if pairs else self._word)
         self._file.read(self._number, made)
-        return made
+        return of_bits(made) if pairs else made
 
 
 class _Groups(dict):

@@ -67,11 +67,38 @@ def _getitem(x, key):
     return x[key]
 
 
+# Keras' words for Python's operators.
+_WORDS = {"sub": "subtract", "mul": "multiply", "truediv": "true_divide", "floordiv": "floor_divide", "pow": "power", "lt": "less",
+          "le": "less_equal", "gt": "greater", "ge": "greater_equal", "eq": "equal", "ne": "not_equal", "and": "logical_and",
+          "or": "logical_or", "xor": "logical_xor", "neg": "negative", "abs": "absolute", "invert": "logical_not", "getitem": "get_item"}
+
+
+def _need_promotion(x, y):
+    """Whether operands are of two types, which Keras' operators promote and TensorFlow's refuse."""
+    if _C.is_tensor(x) and _C.is_tensor(y):
+        return as_dtype(x.dtype) is not as_dtype(y.dtype)
+    tensor, other = (x, y) if _C.is_tensor(x) else (y, x)
+    return type(other) is float and _C.is_tensor(tensor) and not as_dtype(tensor.dtype).is_floating
+
+
+def _promoting(function):
+    """Python's operator on operands that may be of two types."""
+    word = _WORDS.get(function.__name__.strip("_"), function.__name__)
+
+    def run(x, y):
+        if not _need_promotion(x, y):
+            return function(x, y)
+        from snug.keras import ops
+        return getattr(ops, word)(x, y)
+    run.__name__ = function.__name__
+    return run
+
+
 def _operators():
     import operator
     names = "add sub mul truediv floordiv mod pow matmul lt le gt ge eq ne and_ or_ xor".split()
     for word in names:
-        function = getattr(operator, word)
+        function = _promoting(getattr(operator, word))
         stem = word.rstrip("_")
 
         def forward(self, other, function=function):
@@ -135,10 +162,6 @@ class Operation:
         return f"<Operation name={self.name}>"
 
 
-# Keras' words for Python's operators.
-_WORDS = {"sub": "subtract", "mul": "multiply", "truediv": "true_divide", "floordiv": "floor_divide", "pow": "power", "lt": "less",
-          "le": "less_equal", "gt": "greater", "ge": "greater_equal", "eq": "equal", "ne": "not_equal", "and": "logical_and",
-          "or": "logical_or", "xor": "logical_xor", "neg": "negative", "abs": "absolute", "invert": "logical_not", "getitem": "get_item"}
 # Keras' classes that are not called as their functions in capitals.
 _CLASSES = {"batch_normalization": "BatchNorm", "layer_normalization": "LayerNorm", "rms_normalization": "RMSNorm", "ctc_loss": "CTCLoss",
             "ctc_decode": "CTCDecode", "psnr": "PSNR", "svd": "SVD", "fft": "FFT", "fft2": "FFT2", "ifft2": "IFFT2", "rfft": "RFFT",

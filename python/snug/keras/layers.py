@@ -164,7 +164,8 @@ class _Built(Layer):
     def _engine_words(self):
         """Class and settings as the engine's layers are made of."""
         cls = _engine_class(type(self))
-        config = dict(name=self.name, trainable=self._trainable, dtype=self._policy().name)
+        policy = self._policy()         # of whole numbers: nothing is cast
+        config = dict(name=self.name, trainable=self._trainable, dtype=policy.name if policy._casts_to else "float32")
         if not self.autocast:
             config["autocast"] = False
         for key, value in self._values.items():

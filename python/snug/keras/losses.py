@@ -25,8 +25,12 @@ def _text(name, settings):
     return name + (":" + ",".join(words) if words else "")
 
 
-def _as_tensors(y_true, y_pred):
-    return _floatx(y_true), _floatx(y_pred)
+def _as_tensors(y_true, y_pred, dtype=None):
+    """dtype: of a loss, which real numbers are then cast to."""
+    y_true, y_pred = _floatx(y_true), _floatx(y_pred)
+    if dtype is None:
+        return y_true, y_pred
+    return tuple(tf.cast(y, dtype) if y.dtype.is_floating and y.dtype.name != dtype else y for y in (y_true, y_pred))
 
 
 def _floatx(y):
@@ -56,18 +60,20 @@ class Loss:
     _keras_module = "keras.losses"
 
     def __init__(self, name=None, reduction="sum_over_batch_size", dtype=None):
-        from snug.keras import backend
+        from snug.keras import backend, dtype_policies
         self.name = name or snake(type(self).__name__)
-        if dtype is not None and getattr(dtype, "compute_dtype", getattr(dtype, "name", dtype)) != backend.floatx():
-            raise NotImplementedError(f"{type(self).__name__}(dtype={dtype!r}) is not in Snug: losses are of the float type, {backend.floatx()}")
+        self._dtype = dtype_policies.get(dtype or backend.floatx()).compute_dtype
         if reduction not in ("sum_over_batch_size", "sum", "none", None, "auto", "mean", "mean_with_sample_weight"):
             raise ValueError(f"Invalid value for argument `reduction`. Received: reduction={reduction}")
         self.reduction = "none" if reduction is None else "sum_over_batch_size" if reduction in ("auto", "mean") else reduction
 
+    @property
+    def dtype(self):
+        return self._dtype
+
     def __call__(self, y_true, y_pred, sample_weight=None):
-        from snug.keras import backend
         mask = getattr(y_pred, "_keras_mask", None)
-        y_true, y_pred = (tf.cast(y, backend.floatx()) for y in _as_tensors(y_true, y_pred))     # labels too, as in Keras
+        y_true, y_pred = (tf.cast(y, self.dtype) for y in _as_tensors(y_true, y_pred))     # labels too, as in Keras
         return reduce_weighted(self.call(y_true, y_pred), sample_weight, self.reduction, mask)
 
     def call(self, y_true, y_pred):
@@ -190,7 +196,7 @@ class _Built(Loss):
 
     def __call__(self, y_true, y_pred, sample_weight=None):
         mask = getattr(y_pred, "_keras_mask", None)
-        y_true, y_pred = _as_tensors(y_true, y_pred)
+        y_true, y_pred = _as_tensors(y_true, y_pred, self.dtype)
         _check_shapes(self._function, y_true, y_pred)
         plain = self._is_plain() and type(self).call is _Built.call
         if self.reduction == "sum_over_batch_size" and sample_weight is None and mask is None and plain:

@@ -6,7 +6,7 @@ from snug import _C, _function, _train
 from snug._given import as_array
 from snug._lazy import tf
 from snug._types import Peek
-from snug.keras import _serial, _signatures, schedules
+from snug.keras import _serial, _signatures, backend, schedules
 from snug.keras._names import auto_name, snake
 from snug.keras._optimizer_own import Muon, Optimizer, check_kwargs, check_settings, overwritten  # noqa: F401
 from snug.keras._optimizer_scaled import LossScaleOptimizer  # noqa: F401
@@ -23,7 +23,9 @@ def _look():
 
 
 def _rounded(rate):
-    """A rate is a float32 variable, as Keras': what a file holds of it is what was computed with."""
+    """A rate is a variable of the float type, as Keras': what a file holds of it is what was computed with."""
+    if backend.floatx() == "float64":
+        return float(rate)
     try:
         return struct.unpack("<f", struct.pack("<f", float(rate)))[0]
     except OverflowError:
@@ -34,7 +36,7 @@ class _Rate:
     """optimizer.learning_rate: a number that can be read, compared and assigned."""
 
     def __init__(self, optimizer):
-        self._optimizer = optimizer
+        self._optimizer, self.dtype = optimizer, "float64" if backend.floatx() == "float64" else "float32"
 
     def assign(self, value):
         self._optimizer._set_rate(float(value))
@@ -43,28 +45,27 @@ class _Rate:
     def numpy(self):
         import numpy as np
         _look()
-        return np.float32(self._optimizer._rate())
+        return np.dtype(self.dtype).type(self._optimizer._rate())
 
     def __float__(self):
         return float(self.numpy())
 
     def __array__(self, dtype=None, copy=None):
         import numpy as np
-        return as_array(np.asarray(self.numpy()), dtype or "float32", copy)
+        return as_array(np.asarray(self.numpy()), dtype or self.dtype, copy)
 
     def read_value(self):
         _look()
-        return tf.constant(self._optimizer._rate())
+        return tf.constant(self._optimizer._rate(), self.dtype)
 
     value = read_value
     path = property(lambda self: f"{self._optimizer.name}/learning_rate")
     trainable = False
     name = "learning_rate"
-    dtype = "float32"
     shape = ()
 
     def __repr__(self):
-        return f"<Variable path={self._optimizer.name}/learning_rate, shape=(), dtype=float32, value={float(self)}>"
+        return f"<Variable path={self._optimizer.name}/learning_rate, shape=(), dtype={self.dtype}, value={float(self)}>"
 
     def __format__(self, spec):
         return format(float(self), spec)
@@ -310,8 +311,7 @@ class _Built(Optimizer):
         return [(v, slots[v.path.replace("/", "_") + "_average"]) for v in self._variables_seen]
 
     def get_config(self):
-        import numpy as np
-        rate = _serial.serialize_keras_object(self._schedule) if self._schedule is not None else float(np.float32(self._number))
+        rate = _serial.serialize_keras_object(self._schedule) if self._schedule is not None else _rounded(self._number)
         values = {"name": self.name, **self._values, "learning_rate": rate}
         return {k: values[k] for k in [k for k in _COMMON if k in values] + [k for k in values if k not in _COMMON]}
 

@@ -37,3 +37,16 @@ with tf.GradientTape(persistent=True) as tape:
 v.assign(10.0)
 check("gradient of the old version", tape.gradient(y, v))
 check("again", tape.gradient(y, v))
+
+x = tf.constant([1.0, 2.0])
+with tf.GradientTape(persistent=True) as tape:
+    tape.watch(x)
+    y = tf.reduce_sum(x * x)
+check("read meanwhile", [y, tape.gradient(y, x)])
+with tf.GradientTape() as outer:
+    outer.watch(x)
+    with tf.GradientTape() as inner:
+        inner.watch(x)
+        z = tf.reduce_sum(x ** 3)
+    g = inner.gradient(z, x)
+check("watched by others, too", [g, outer.gradient(tf.reduce_sum(g), x), tape.gradient(y, x)])
