@@ -4,6 +4,7 @@
  *     py_module.c    the module, its state, engine and recorder, budget and memory, hooks
  *     py_errors.c    snug_error -> exceptions of snug.errors
  *     py_convert.c   Python values -> tensors          py_list.c   nested lists of them
+ *     py_constant.c  tf.constant and its like
  *     py_tensor.c    the type Tensor       py_number.c  its operators, shared with Variable
  *     py_index.c     x[...]                             py_variable.c the type Variable
  *     py_function.c  one callable per row of the function table
@@ -134,6 +135,11 @@ typedef enum {
 int py_is_tensor(PyObject *o);                            /* a Tensor or a Variable */
 snug_tensor *py_lend(PyObject *o, snug_tensor **to_drop); /* of one of these: lent, or read */
 snug_tensor *py_convert(PyObject *o, int dtype, py_wish wish);
+/* A tensor of an array's own bytes. NULL without an exception: it has to be copied. n_args of -1:
+ * the caller has given it away. */
+snug_tensor *py_adopt_array(PyObject *o, int dtype, Py_ssize_t n_args);
+/* Whether it stands for a value of a graph, as Keras' symbolic tensors do. */
+int py_is_symbol(PyObject *o);
 /* -1: the value has no place in the dtype. Numbers as bytes of that dtype. */
 int py_put_number(PyObject *o, snug_dtype dtype, void *to);
 int py_is_number(PyObject *o); /* bool, int, float, or a NumPy scalar */
@@ -189,7 +195,7 @@ int py_bool(PyObject *self);
 snug_tensor *py_call(const char *name, const snug_argument *args, int n);
 PyObject *py_plan(PyObject *self, PyObject *args); /* py_plan.c */
 extern PyMethodDef py_function_methods[];
-extern PyMethodDef py_convert_methods[];
+extern PyMethodDef py_constant_methods[];
 
 /* Gives the arguments of a call of a row's callable, as calls of the table have them but with slots
  * for what a program writes down, to taker. */

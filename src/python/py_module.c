@@ -732,7 +732,7 @@ static int fill_module(PyObject *module) {
         add_type(module, &py.checkpoint_writer, py_make_checkpoint_writer_type) < 0)
         return -1;
     if (PyModule_AddFunctions(module, py_function_methods) < 0 ||
-        PyModule_AddFunctions(module, py_convert_methods) < 0 ||
+        PyModule_AddFunctions(module, py_constant_methods) < 0 ||
         PyModule_AddFunctions(module, py_dataset_methods) < 0 ||
         PyModule_AddFunctions(module, py_pipeline_methods) < 0 ||
         PyModule_AddFunctions(module, py_device_methods) < 0 || py_keras_add(module) < 0)
