@@ -532,13 +532,15 @@ static snug_status find_warm(snug_recorder *r, const sn_recording *rec, const sn
     return find_entry(r, rec, side, k, extra, out, err);
 }
 
-/* Of the process, with this plan and what is there already. By half of an interpreter's arena it is
- * wrong either way. */
-static void foresee(snug_recorder *r, const sn_entry *e, size_t extra) {
+/* Of the process, with this plan and what is there already; or with the arena that was there before
+ * the plan was looked for, which may have gone then. By half of an interpreter's arena it is wrong
+ * either way. */
+static void foresee(snug_recorder *r, const sn_entry *e, size_t extra, size_t before) {
     const size_t there = sn_executor_arena(r->executor, SN_MEM_FIRST_ARENA).bytes;
     const size_t arena = arena_of(e) > there ? arena_of(e) : there;
     const size_t away = sn_plan_spill_gain(e->plan->spilled_bytes, r->file != NULL);
-    const size_t sum = r->share.expected + held_bytes(r) + extra - away + arena +
+    const size_t held = held_bytes(r), with = held + extra - away + arena;
+    const size_t sum = r->share.expected + (with > held + before ? with : held + before) +
                        sn_process_tables(arena) + (r->hooks.collect ? OBJECTS / 2 : 0);
     size_t *const most = &r->info.predicted_peak_bytes;
     if (e->side->in_process && snug_budget_bytes(r->engine) > 0 && sum > *most)
@@ -547,6 +549,7 @@ static void foresee(snug_recorder *r, const sn_entry *e, size_t extra) {
 
 snug_status sn_cache_find(snug_recorder *r, const sn_recording *rec, const sn_side *side,
                           size_t extra, sn_entry **out, snug_error *err) {
+    const size_t before = sn_executor_arena(r->executor, SN_MEM_FIRST_ARENA).bytes;
     key k = {.engine = r->engine};
     snug_status status = write_key(rec, side, &k, err);
     if (status == SNUG_OK)
@@ -554,7 +557,7 @@ snug_status sn_cache_find(snug_recorder *r, const sn_recording *rec, const sn_si
     if (status == SNUG_OK)
         (*out)->last_used = ++r->serial;
     if (status == SNUG_OK)
-        foresee(r, *out, extra);
+        foresee(r, *out, extra, before);
     if (status == SNUG_OK && r->judges)
         status = sn_fail(err, SNUG_E_INTERRUPTED, "the step would fit; it was only judged");
     sn_free(r->engine, SN_MEM_PLAN, k.words, k.cap * sizeof *k.words);
