@@ -268,8 +268,13 @@ static void test_pipes_and_devices_are_written_to(void **state) {
     sn_file f;
     char text[8] = {0};
     assert_int_equal(mkfifo(x->path, 0600), 0);
+    alarm(10); /* nobody reads it: that is refused, and does not wait */
+    expect_status(sn_file_create(&f, &sn_io_system, x->path, &err), SNUG_E_IO, &err);
+    expect_text(err.text, "read that pipe");
+    alarm(0);
     const int reader = open(x->path, O_RDONLY | O_NONBLOCK);
     expect_ok(sn_file_create(&f, &sn_io_system, x->path, &err), &err);
+    assert_false(fcntl(f.fd, F_GETFL) & O_NONBLOCK);
     expect_ok(sn_file_write(&f, "abc", 3, 0, &err), &err);
     expect_ok(sn_file_write(&f, "def", 3, 3, &err), &err);
     expect_status(sn_file_write(&f, "A", 1, 0, &err), SNUG_E_IO, &err); /* gone for good */

@@ -28,9 +28,19 @@
 
 /* --- the operating system's table ------------------------------------------------------------- */
 
+/* What is there already is no file where it is opened to write: to open a pipe that nobody reads
+ * would wait for ever, not be refused. To write to one that is full waits again. */
+static int open_written(const char *path, int flags) {
+    const int fd = open(path, flags | O_CLOEXEC | O_NONBLOCK);
+    if (fd >= 0)
+        (void)fcntl(fd, F_SETFL, flags);
+    return fd;
+}
+
 static int system_open(void *ctx, const char *path, int flags, int mode) {
     (void)ctx;
-    const int fd = open(path, flags | O_CLOEXEC, (mode_t)mode);
+    const int fd =
+        flags == O_WRONLY ? open_written(path, flags) : open(path, flags | O_CLOEXEC, (mode_t)mode);
     if (fd >= 0 && flags & O_EXCL)
         sn_leftover_hold(fd);
     return fd >= 0 ? fd : -errno;
@@ -215,6 +225,7 @@ static const remedy_row remedies[] = {
     {EFBIG, SNUG_CAUSE_NONE, "choose a disk that can hold larger files"},
     {EROFS, SNUG_CAUSE_DENIED, "choose a path on a writable disk"},
     {ELOOP, SNUG_CAUSE_NONE, "check where its links lead to"},
+    {ENXIO, SNUG_CAUSE_NONE, "let somebody read that pipe first, or name a file"},
     {EMFILE, SNUG_CAUSE_NONE, "close files or raise ulimit -n"},
     {ENAMETOOLONG, SNUG_CAUSE_NONE, "use a shorter path"},
     {EIO, SNUG_CAUSE_NONE, "check the disk and its connection"},

@@ -1,6 +1,7 @@
 /* main.c: find the command, make the engine, run, translate the status into an exit code. */
 #include "cli.h"
 
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -139,6 +140,7 @@ static const char *find_option(snug_cause cause) {
 }
 
 int main(int argc, char **argv) {
+    signal(SIGXFSZ, SIG_IGN); /* a file that must not grow fails as a full disk does */
     cli_settle_heap();
     cli c = {.engine = NULL};
     snug_error err = {.code = SNUG_OK};

@@ -375,7 +375,7 @@ class BadInput(Case):
 
     def test_full_disk(self):
         """A limit on the size of files stands for the disk: writing more is refused."""
-        limit = lambda: (signal.signal(signal.SIGXFSZ, signal.SIG_IGN), resource.setrlimit(resource.RLIMIT_FSIZE, (256, 256)))
+        limit = lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (256, 256))
         out = self.at("full.npy")
         self.fails(6, out, "cannot write", args=["predict", self.model, "--x", self.x, "--out", out], preexec_fn=limit)
         save = self.at("full.safetensors")
@@ -468,7 +468,7 @@ class BadInput(Case):
         self.fails(2, "has no option --lr; `snug fit --help`", args=self.fit_args("--lr", "3"))
 
     def test_pages_and_plans_are_whole_or_not_there(self):
-        limit = lambda: (signal.signal(signal.SIGXFSZ, signal.SIG_IGN), resource.setrlimit(resource.RLIMIT_FSIZE, (64, 64)))
+        limit = lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (64, 64))
         for option in ("--html", "--save-plan"):
             path = self.at("page" + option)
             self.fails(6, f"cannot write '{path}'", "File too large", args=["plan", self.model, option, path], preexec_fn=limit)
