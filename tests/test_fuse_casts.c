@@ -89,6 +89,43 @@ static const cast_case cases[] = {
     {HEAD "%0 input x bf16[4,3]\n%1 input w f64[3,2]\n%2 = cast(%1) dtype=bf16 | forward -> "
           "bf16[3,2]\n%3 = matmul(%0 %2) | forward -> bf16[4,2]\noutput y %3\n",
      2, 1, "bf16 bf16 -> bf16"},
+    /* rows by element between casts, of one input or more, and rows that move elements */
+    {HEAD "%0 input x bf16[4,3]\n%1 = cast(%0) dtype=f32 | forward -> f32[4,3]\n"
+          "%2 = exp(%1) | forward -> f32[4,3]\n%3 = cast(%2) dtype=bf16 | forward -> bf16[4,3]\n"
+          "%4 = cast(%3) dtype=f32 | forward -> f32[4,3]\n"
+          "%5 = transpose(%4) perm=1,0 | forward -> f32[3,4]\n"
+          "%6 = cast(%5) dtype=bf16 | forward -> bf16[3,4]\noutput y %6\n",
+     2, 0, "bf16 -> bf16"},
+    {HEAD "%0 input x f16[4,3]\n%1 input z f16[3]\n%2 = cast(%0) dtype=f32 | forward -> f32[4,3]\n"
+          "%3 = cast(%1) dtype=f32 | forward -> f32[3]\n%4 = mul(%2 %3) | forward -> f32[4,3]\n"
+          "%5 = cast(%4) dtype=f16 | forward -> f16[4,3]\noutput y %5\n",
+     1, 0, "f16 f16 -> f16"},
+    {HEAD "%0 input x f16[4]\n%1 input c bool[4]\n%2 = cast(%0) dtype=f32 | forward -> f32[4]\n"
+          "%3 = select(%1 %2 %2) | forward -> f32[4]\n%4 = cast(%3) dtype=f16 | forward -> f16[4]\n"
+          "output y %4\n",
+     1, 0, "bool f16 f16 -> f16"},
+    /* two halves, an f32 beside, a result that is seen in f32, or rounded to another half: stays */
+    {HEAD "%0 input x bf16[4]\n%1 input z f16[4]\n%2 = cast(%0) dtype=f32 | forward -> f32[4]\n"
+          "%3 = cast(%1) dtype=f32 | forward -> f32[4]\n%4 = mul(%2 %3) | forward -> f32[4]\n"
+          "%5 = cast(%4) dtype=f16 | forward -> f16[4]\noutput y %5\n",
+     4, 3, "f32 -> f16"},
+    {HEAD "%0 input x f16[4]\n%1 input z f32[4]\n%2 = cast(%0) dtype=f32 | forward -> f32[4]\n"
+          "%3 = mul(%2 %1) | forward -> f32[4]\n%4 = cast(%3) dtype=f16 | forward -> f16[4]\n"
+          "output y %4\n",
+     3, 2, "f32 -> f16"},
+    {HEAD "%0 input x f16[4]\n%1 = cast(%0) dtype=f32 | forward -> f32[4]\n"
+          "%2 = exp(%1) | forward -> f32[4]\n%3 = cast(%2) dtype=f16 | forward -> f16[4]\n"
+          "output y %2\noutput z %3\n",
+     3, 2, "f32 -> f16"},
+    {HEAD "%0 input x f16[4]\n%1 = cast(%0) dtype=f32 | forward -> f32[4]\n"
+          "%2 = exp(%1) | forward -> f32[4]\n%3 = cast(%2) dtype=bf16 | forward -> bf16[4]\n"
+          "output z %3\n",
+     3, 2, "f32 -> bf16"},
+    /* a sum is f32 in any case; what is rounded behind it stays so */
+    {HEAD "%0 input x f16[4,3]\n%1 = cast(%0) dtype=f32 | forward -> f32[4,3]\n"
+          "%2 = sum(%1) axes=1 | forward -> f32[4]\n%3 = cast(%2) dtype=f16 | forward -> f16[4]\n"
+          "output z %3\n",
+     2, 1, "f32 -> f16"},
     /* there and back is rounded */
     {HEAD "%0 input x f32[4]\n%1 = cast(%0) dtype=bf16 | forward -> bf16[4]\n"
           "%2 = cast(%1) dtype=f32 | forward -> f32[4]\noutput y %2\n",

@@ -7,6 +7,7 @@
  *                channels are not rounded at all
  *     rows       cast to half(normalise(cast(x), ...)) -> normalise(x, ...): norms of halves read
  *                and write halves, compute in f32 and round once, as between the casts
+ *                the same of rows by element; sum(cast(x)) -> sum(x) with wide=1
  *     gradients  adam(w, m, v, cast(g)) -> adam(w, m, v, g), a half gradient of f32 weights
  *     sums       x^T dy of halves that is read as a half -> a cast behind the row with wide=1:
  *                slices of the batch add up in f32, and the sum is rounded once, as of the whole */
@@ -112,6 +113,13 @@ void sn_fuse_round_sums(sn_fuser *f) {
     }
 }
 
+/* Records read the value as it was before the cast; whether somebody else reads that does not
+ * matter: a cast without readers goes. */
+static void read_before(sn_fuser *f, sn_record *r, int i, const sn_record *cast) {
+    r->in[i] = cast->in[0];
+    sn_fuse_unlist(f, cast->in[0]);
+}
+
 /* --- rows between casts ----------------------------------------------------------------------- */
 
 /* How many of its first inputs may be halves beside f32 statistics; 0: none. Its first output is
@@ -135,6 +143,49 @@ static sn_record *only_rounding_of(const sn_fuser *f, sn_value v, snug_dtype to)
     return fits ? r : NULL;
 }
 
+static void take_rounding(sn_fuser *f, sn_record *r, sn_record *rounding) {
+    r->out[0] = rounding->out[0];
+    f->maker[r->out[0].i] = (uint32_t)(r - f->records);
+    rounding->gone = true;
+}
+
+static const sn_record *widening_of(const sn_fuser *f, sn_value v) {
+    return cast_between(f, sn_fuse_maker(f, v), true);
+}
+
+/* Of the type that all its f32 inputs were widened from; false: they were not, or none is. */
+static bool find_half(const sn_fuser *f, const sn_record *r, snug_dtype *half) {
+    bool found = false, same = true;
+    for (int i = 0; i < r->node.n_in && same; i++) {
+        const snug_dtype dtype = sn_graph_type(f->g, r->in[i])->dtype;
+        const sn_record *cast = dtype == SNUG_F32 ? widening_of(f, r->in[i]) : NULL;
+        const snug_dtype from = cast ? sn_graph_type(f->g, cast->in[0])->dtype : dtype;
+        same = cast ? !found || from == *half : !sn_dtype_is_float(dtype);
+        *half = cast ? from : *half;
+        found = found || cast;
+    }
+    return found && same;
+}
+
+/* Rows by element between casts, and sums behind them, which are f32 in any case. */
+static void narrow_elements(sn_fuser *f, sn_record *r) {
+    const bool sums = r->node.op == SN_OP_sum && r->node.attrs.axes.wide == 0;
+    snug_dtype half = SNUG_F32;
+    if ((!sums && !sn_op_is_by_element(r->node.op)) || r->node.op == SN_OP_cast ||
+        r->node.n_out != 1 || !find_half(f, r, &half))
+        return;
+    sn_record *rounding = sums ? NULL : only_rounding_of(f, r->out[0], half);
+    if (!sums && !rounding)
+        return;
+    for (int i = 0; i < r->node.n_in; i++)
+        if (sn_graph_type(f->g, r->in[i])->dtype == SNUG_F32)
+            read_before(f, r, i, widening_of(f, r->in[i]));
+    if (sums)
+        r->node.attrs.axes.wide = 1;
+    else
+        take_rounding(f, r, rounding);
+}
+
 static void narrow_row(sn_fuser *f, sn_record *r) {
     const int n = narrow_rows[r->node.op].n_inputs;
     sn_record *rounding = NULL;
@@ -154,11 +205,8 @@ static void narrow_row(sn_fuser *f, sn_record *r) {
         r->in[i] = in[i];
         sn_fuse_unlist(f, in[i]);
     }
-    if (!rounding)
-        return;
-    r->out[0] = rounding->out[0];
-    f->maker[r->out[0].i] = (uint32_t)(r - f->records);
-    rounding->gone = true;
+    if (rounding)
+        take_rounding(f, r, rounding);
 }
 
 /* --- operands --------------------------------------------------------------------------------- */
@@ -181,17 +229,12 @@ static bool takes_gradient(const sn_record *r, int i) {
            i >= r->node.n_out;
 }
 
-/* Records read the value as it was before the cast; whether somebody else reads that does not
- * matter: a cast without readers goes. */
-static void read_before(sn_fuser *f, sn_record *r, int i, const sn_record *cast) {
-    r->in[i] = cast->in[0];
-    sn_fuse_unlist(f, cast->in[0]);
-}
-
 void sn_fuse_operands(sn_fuser *f) {
     for (uint32_t n = 0; n < f->n_nodes; n++)
-        if (!f->records[n].gone)
+        if (!f->records[n].gone) {
             narrow_row(f, &f->records[n]);
+            narrow_elements(f, &f->records[n]);
+        }
     for (uint32_t n = 0; n < f->n_nodes; n++) {
         sn_record *r = &f->records[n];
         const uint32_t wide = r->gone ? 0 : wide_inputs[r->node.op];

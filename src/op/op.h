@@ -198,6 +198,9 @@ SNUG_CHECKED snug_status sn_op_infer(sn_opdesc *d, snug_error *err);
 /* The same where arity and inputs are known to be right; after an error the description is of no
  * use. */
 SNUG_CHECKED snug_status sn_op_infer_checked(sn_opdesc *d, snug_error *err);
+/* Each element of the result is made of elements of the inputs, or is one: of halves in f32, and
+ * rounded once, as between casts. */
+bool sn_op_is_by_element(sn_op op);
 /* None of them adds up parts where the outputs have fewer digits than their sums need. */
 void sn_op_ways(const sn_opdesc *d, sn_ways *ways);
 /* The axes of a reduction of a value of this rank, as bits; an empty list means all. */

@@ -173,6 +173,14 @@ snug_status sn_op_infer(sn_opdesc *d, snug_error *err) {
     return status;
 }
 
+bool sn_op_is_by_element(sn_op op) {
+    const sn_op_row *row = &sn_ops[op];
+    return row->effect == SN_PURE &&
+           (row->axes == sn_axes_elementwise || row->axes == sn_axes_broadcast ||
+            row->axes == sn_axes_reshape || row->axes == sn_axes_transpose ||
+            row->axes == sn_axes_broadcast_to);
+}
+
 /* Halves would be rounded in each part: sums of them are values of another type. */
 static bool adds_up(const sn_opdesc *d) {
     bool all = true;
