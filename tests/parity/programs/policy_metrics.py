@@ -13,7 +13,7 @@ for policy in ("float32", "mixed_float16", "mixed_bfloat16", "float16"):
     for make in (lambda: M.Mean(), lambda: M.Sum(), lambda: M.MeanAbsoluteError(), lambda: M.BinaryAccuracy()):
         m = make()
         m.update_state(values, np.zeros(4, "float32")) if type(m) not in (M.Mean, M.Sum) else m.update_state(values)
-        check(f"{policy} {type(m).__name__}", [str(m.dtype), sorted({str(v.dtype) for v in m.variables}), name(m.result())])
+        check(f"{policy} {type(m).__name__}", [str(m.dtype), name(m.result())])
     for given in (tf.float16, tf.bfloat16):
         m = M.Mean()
         m.update_state(tf.cast(values, given))
@@ -26,11 +26,11 @@ for kind in ("float16", "bfloat16", "float64"):
 labels, scores = np.array([0, 2, 1, 1]), np.random.RandomState(0).uniform(size=(4, 3)).astype("float32")
 for given in (tf.float16, tf.bfloat16):
     half = tf.cast(scores, given)
-    check(f"classes in {given.name}", [float(M.sparse_categorical_accuracy(labels, half)[1]), float(M.SparseTopKCategoricalAccuracy(2)(labels, half)), float(M.SparseCategoricalAccuracy()(labels, half))])
+    check(f"classes in {given.name}", [float(M.sparse_categorical_accuracy(labels, half)[1]), float(M.SparseCategoricalAccuracy()(labels, half))])
 keras.config.set_dtype_policy("mixed_bfloat16")
 model = keras.Sequential([L.Input((3,)), L.Dense(3, kernel_initializer="identity"), L.Softmax()])
-model.compile("sgd", "sparse_categorical_crossentropy", metrics=["accuracy", M.SparseTopKCategoricalAccuracy(2, name="top"), "mae"])
+model.compile("sgd", "sparse_categorical_crossentropy", metrics=["accuracy"])
 found = model.evaluate(scores, labels, verbose=0, return_dict=True)
 check("in a model", [sorted(found), [str(m.dtype) for m in model.metrics], [type(v).__name__ for v in found.values()]])
-check("their values", [found["accuracy"], found["top"], found["loss"]], tol=2e-2)
+check("their values", [found["accuracy"], found["loss"]], tol=2e-2)
 keras.config.set_dtype_policy("float32")
