@@ -1,7 +1,7 @@
 /* step.c: milliseconds of one training step or one prediction of a model file, for bench/run.py and
  * bench/budget.py. Data are one batch in memory, which a step reads there where it can, or copies.
  *
- *     bench_step train|fit|predict MODEL.json BATCH LOSS STEPS [BUDGET [DEVICE]]
+ *     bench_step train|fit|predict MODEL.json BATCH LOSS STEPS [BUDGET [DEVICE [PRECISION]]]
  *         ->  {"ms": median, "least_ms": ..., "least_cpu_ms": of all threads, "peak_kib": VmHWM,
  *              "gflops": ...}
  *
@@ -9,7 +9,7 @@
  * largest budget whose plan has an arena of that part; then data are computed where they are
  * needed. "0": none, and data in memory. With either the line says what the plan promised, too.
  * DEVICE is "gpu" or "gpu:1"; BUDGET is that of its memory then, in bytes, and the line has
- * "device_mib", all that the process has there.
+ * "device_mib", all that the process has there. PRECISION is what snug_compile takes.
  * fit: a training step where each has a batch of its own, all in memory (which makes no difference
  * but on a GPU: train has one there that it makes itself). */
 #include <snug/device.h>
@@ -212,7 +212,7 @@ static void print_plan(const snug_model_plan_info *i) {
 }
 
 typedef struct {
-    const char *path, *loss, *budget, *device; /* the last two may be NULL */
+    const char *path, *loss, *budget, *device, *precision; /* the last three may be NULL */
     int training, steps, own_rows;
     int64_t batch;
 } wish;
@@ -225,7 +225,8 @@ static snug_status choose_device(snug_engine *e, const wish *w, snug_error *err)
 
 static snug_status measure(snug_engine *e, const wish *w, snug_model_plan_info *info,
                            snug_device_info *device, snug_error *err) {
-    const snug_compile compile = {.optimizer = "adam", .loss = w->loss, .metrics = ""};
+    const snug_compile compile = {
+        .optimizer = "adam", .loss = w->loss, .metrics = "", .precision = w->precision};
     const snug_plan_request request = {.batch = w->batch, .train = w->training, .quick = 1};
     snug_model *m = NULL;
     snug_status status = snug_model_load(e, w->path, &m, err);
@@ -261,9 +262,9 @@ int main(int argc, char **argv) {
     struct rusage usage;
     snug_model_plan_info info;
     snug_device_info device;
-    if (argc < 6 || argc > 8) {
+    if (argc < 6 || argc > 9) {
         fprintf(stderr, "usage: bench_step train|fit|predict MODEL.json BATCH LOSS STEPS [BUDGET "
-                        "[DEVICE]]\n");
+                        "[DEVICE [PRECISION]]]\n");
         return 2;
     }
     const int has_budget = argc > 6 && strcmp(argv[6], "0") != 0;
@@ -274,7 +275,8 @@ int main(int argc, char **argv) {
                     .loss = argv[4],
                     .steps = atoi(argv[5]),
                     .budget = has_budget || argc > 7 ? argv[6] : NULL,
-                    .device = argc > 7 ? argv[7] : NULL};
+                    .device = argc > 7 ? argv[7] : NULL,
+                    .precision = argc > 8 ? argv[8] : NULL};
     if (run(&w, &info, &device, &err) != SNUG_OK) {
         fprintf(stderr, "%s\n", err.text);
         return 1;

@@ -104,12 +104,18 @@ static bool is_finished(const sn_subject *s) {
             s->op == SN_OP_conv2d_pool_dw || (act != SN_ACT_none && act != SN_ACT_relu));
 }
 
+/* Whether weights of attention are operands of tensor cores, which take halves. */
+static bool is_flash(const sn_subject *s) {
+    return strcmp(door->name, "emulated") != 0 &&
+           (s->op == SN_OP_attention || s->op == SN_OP_attention_grad);
+}
+
 /* Whether halves are stored on the way: what a convolution gives before it is pooled, and the
  * gradient before it goes back through one, where windows overlap: elsewhere it is a copy. The
  * processor stores the states of recurrent rows. */
 static bool is_stored(const sn_subject *s) {
     const int64_t *dx = s->desc.attrs.conv_pool_dx.pool, *dw = s->desc.attrs.conv_pool_dw.pool;
-    return s->op == SN_OP_conv2d_pool || is_finished(s) ||
+    return s->op == SN_OP_conv2d_pool || is_finished(s) || is_flash(s) ||
            (is_recurrent(s->op) && is_half(s->real)) ||
            (s->op == SN_OP_conv2d_pool_dx && (dx[0] > dx[2] || dx[1] > dx[3])) ||
            (s->op == SN_OP_conv2d_pool_dw && (dw[0] > dw[2] || dw[1] > dw[3]));

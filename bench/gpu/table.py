@@ -133,6 +133,11 @@ def cell(line):
     return line and {"s": line["ms"] / 1e3, "mib": line["device_mib"]}
 
 
+def torch_and_machine():
+    import torch
+    return torch.__version__.split("+")[0], f"an {torch.cuda.get_device_name()} (CUDA {torch.version.cuda}, cuDNN {torch.backends.cudnn.version()})"
+
+
 def table(step, folder, wanted, json_wanted):
     kept = []
     for case in wanted or ROWS:
@@ -148,9 +153,8 @@ def table(step, folder, wanted, json_wanted):
         rows[[r[0] for r in ROWS[case]].index(batch)][1][1] = cell(peer)
         kept += rows
     if json_wanted and not wanted:
-        import torch
-        machine = f"an {torch.cuda.get_device_name()} (CUDA {torch.version.cuda}, cuDNN {torch.backends.cudnn.version()})"
-        columns = ["Snug", f"PyTorch {torch.__version__.split('+')[0]}, compiled", "aim"]
+        version, machine = torch_and_machine()
+        columns = ["Snug", f"PyTorch {version}, compiled", "aim"]
         speed_md.merge("gpu", columns, kept, "tools/test-cuda.sh build/carry bench --json", machine)
 
 

@@ -336,7 +336,9 @@ static void set_mask(sn_attend *a, const snug_view *mask, const snug_type *q) {
     }
 }
 
-/* mask: which input it is, where there is one. */
+/* Which input the mask is, where there is one. */
+enum { FORWARD_MASK = 3, GRADIENT_MASK = 6 };
+
 static sn_attend attend_of(const sn_call *c, int mask) {
     const snug_type *q = &c->in[0].type;
     const int leading = q->rank - 3;
@@ -380,10 +382,11 @@ template <class T> static void run_plain_grad(const sn_cuda_call *c, const sn_at
     }
 }
 
+/* f32 and f64. */
 static snug_status run_attention(const sn_cuda_call *c, snug_error *err) {
     const sn_call *k = c->call;
     const snug_dtype dtype = k->in[0].type.dtype;
-    sn_attend a = attend_of(k, 3);
+    sn_attend a = attend_of(k, FORWARD_MASK);
     a.y_out = k->out[0].data;
     a.lse_out = k->out[1].data;
     if (a.B * a.T * a.H == 0)
@@ -395,10 +398,8 @@ static snug_status run_attention(const sn_cuda_call *c, snug_error *err) {
     return SNUG_OK;
 }
 
-static snug_status run_attention_grad(const sn_cuda_call *c, snug_error *err) {
-    const sn_call *k = c->call;
-    const snug_dtype dtype = k->in[0].type.dtype;
-    sn_attend a = attend_of(k, 6);
+static sn_attend gradient_of(const sn_call *k) {
+    sn_attend a = attend_of(k, GRADIENT_MASK);
     a.y = k->in[3].data;
     a.lse = k->in[4].data;
     a.dy = k->in[5].data;
@@ -406,6 +407,12 @@ static snug_status run_attention_grad(const sn_cuda_call *c, snug_error *err) {
     a.dk = k->out[1].data;
     a.dv = k->out[2].data;
     a.delta = k->workspace;
+    return a;
+}
+
+static snug_status run_attention_grad(const sn_cuda_call *c, snug_error *err) {
+    const snug_dtype dtype = sn_dtype_in(c, 0);
+    const sn_attend a = gradient_of(c->call);
     if (a.B * a.T * a.H > 0)
         SN_BY_REAL(dtype, err, run_delta, c, &a);
     if (sn_attend_mma_takes(c->gpu, &a, dtype))
@@ -415,21 +422,68 @@ static snug_status run_attention_grad(const sn_cuda_call *c, snug_error *err) {
     return SNUG_OK;
 }
 
-static snug_status describe(const sn_gpu *g, const sn_opdesc *d, sn_variant *out, snug_error *err) {
-    const snug_dtype dtype = d->in[0].dtype;
-    const bool back = d->op == SN_OP_attention_grad;
-    sn_attend a = shape_of(&d->attrs.attention, &d->in[0], &d->in[1], &d->in[2]);
-    if (dtype != SNUG_F32 && dtype != SNUG_F64)
-        return sn_cuda_no_kernel(dtype, err);
-    a.mask = d->n_in > (back ? 6 : 3) ? d : NULL; /* there is one */
-    const bool mma = sn_attend_mma_takes(g, &a, dtype);
-    out->speed = SN_SPEED_PRODUCT;
-    out->efficiency = mma ? 0.3 : 0.005;
-    if (back)
-        out->workspace_bytes = (size_t)(a.B * a.T * a.H) * snug_dtype_bytes(dtype);
-    snprintf(out->impl, sizeof out->impl, "%s", mma ? "own:flash" : "own:plain");
+/* All floats: halves on tensor cores, or as f32. */
+static snug_status run_any(const sn_cuda_call *c, snug_error *err) {
+    const snug_dtype dtype = sn_dtype_in(c, 0);
+    sn_attend a = attend_of(c->call, FORWARD_MASK);
+    if (!sn_attend_half_takes(c->gpu, &a, dtype))
+        return sn_widened_run(c, run_attention, err);
+    a.y_out = c->call->out[0].data;
+    a.lse_out = c->call->out[1].data;
+    if (a.B * a.H > 0)
+        sn_attend_half(c, &a, dtype);
     return SNUG_OK;
 }
 
-SN_CUDA_WIDENED(attention, run_attention, describe)
-SN_CUDA_WIDENED(attention_grad, run_attention_grad, describe)
+static snug_status run_any_grad(const sn_cuda_call *c, snug_error *err) {
+    const snug_dtype dtype = sn_dtype_in(c, 0);
+    const sn_attend a = gradient_of(c->call);
+    if (!sn_attend_half_takes(c->gpu, &a, dtype))
+        return sn_widened_run(c, run_attention_grad, err);
+    sn_attend_half_grad(c, &a, dtype);
+    return SNUG_OK;
+}
+
+static bool is_gradient(const sn_opdesc *d) {
+    return d->op == SN_OP_attention_grad;
+}
+
+static sn_attend described(const sn_opdesc *d) {
+    sn_attend a = shape_of(&d->attrs.attention, &d->in[0], &d->in[1], &d->in[2]);
+    a.mask =
+        d->n_in > (is_gradient(d) ? GRADIENT_MASK : FORWARD_MASK) ? d : NULL; /* there is one */
+    return a;
+}
+
+/* How fast, and the scratch of sums of dy y, by the type they are made in. */
+static void describe_as(const sn_opdesc *d, const sn_attend *a, snug_dtype sums, bool mma,
+                        double efficiency, sn_variant *out) {
+    out->speed = SN_SPEED_PRODUCT;
+    out->efficiency = mma ? efficiency : 0.005;
+    if (is_gradient(d))
+        out->workspace_bytes = (size_t)(a->B * a->T * a->H) * snug_dtype_bytes(sums);
+    snprintf(out->impl, sizeof out->impl, "%s", mma ? "own:flash" : "own:plain");
+}
+
+static snug_status describe(const sn_gpu *g, const sn_opdesc *d, sn_variant *out, snug_error *err) {
+    const snug_dtype dtype = d->in[0].dtype;
+    const sn_attend a = described(d);
+    if (dtype != SNUG_F32 && dtype != SNUG_F64)
+        return sn_cuda_no_kernel(dtype, err);
+    describe_as(d, &a, dtype, sn_attend_mma_takes(g, &a, dtype), 0.3, out);
+    return SNUG_OK;
+}
+
+static snug_status describe_any(const sn_gpu *g, const sn_opdesc *d, sn_variant *out,
+                                snug_error *err) {
+    const sn_attend a = described(d);
+    if (!sn_attend_half_takes(g, &a, d->in[0].dtype))
+        return sn_widened_describe(g, d, describe, out, err);
+    describe_as(d, &a, SNUG_F32, true, 0.6, out);
+    return SNUG_OK;
+}
+
+SN_CUDA_FAMILY(attention, run_any, describe_any, NULL, NULL, NULL, SN_HALF_DTYPES,
+               SN_CUDA_MIXES_ALL)
+SN_CUDA_FAMILY(attention_grad, run_any_grad, describe_any, NULL, NULL, NULL, SN_HALF_DTYPES,
+               SN_CUDA_MIXES_ALL)

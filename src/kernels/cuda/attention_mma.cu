@@ -9,7 +9,7 @@
  * The next tiles are copied while these are used; who copied a piece rounds it.
  *
  * dk and dv are one kernel, dq is another that makes the weights again: no sums between blocks. */
-#include "kernels/cuda/cuda_attention.h"
+#include "kernels/cuda/attention_tiles.h"
 #include "kernels/cuda/tf32.h"
 
 #ifdef SN_CUDA_EMULATED
@@ -27,10 +27,7 @@ void sn_attend_mma_grad(const sn_cuda_call *c, const sn_attend *a) {
 
 #else
 
-enum { WARPS = 4, THREADS = 32 * WARPS, ROWS = 16 * WARPS, TILE = 32 };
-
-#define LOG2E 1.4426950408889634f
-#define LN2   0.6931471805599453f
+enum { TILE = 32 };
 
 bool sn_attend_mma_takes(const sn_gpu *g, const sn_attend *a, snug_dtype dtype) {
     return dtype == SNUG_F32 && !sn_gpu_is_exact(g) && !a->mask && !a->dropout && a->D == a->E &&
@@ -145,16 +142,6 @@ static __device__ __forceinline__ void times_tile(const float p[TILE / 8][4], co
     }
 }
 
-/* Of the four lanes that share a row. */
-static __device__ __forceinline__ float row_max(float v) {
-    v = fmaxf(v, __shfl_xor_sync(0xffffffffu, v, 1));
-    return fmaxf(v, __shfl_xor_sync(0xffffffffu, v, 2));
-}
-static __device__ __forceinline__ float row_sum(float v) {
-    v += __shfl_xor_sync(0xffffffffu, v, 1);
-    return v + __shfl_xor_sync(0xffffffffu, v, 2);
-}
-
 /* Rows g and g + 8 of a thread: sum[k] holds columns 8k + 2t and the next of each. */
 template <int D>
 static __device__ void store(const float sum[D / 8][4], float *low, float *high, bool low_there,
@@ -172,59 +159,6 @@ static __device__ void store(const float sum[D / 8][4], float *low, float *high,
 }
 
 /* --- forward --------------------------------------------------------------------------------- */
-/* A block's rows: entry, head, and the first of 64. */
-typedef struct {
-    int64_t b, h, first;
-} stripe;
-
-static __device__ stripe stripe_of(int64_t block, int64_t rows, int64_t heads) {
-    const int64_t stripes = (rows + ROWS - 1) / ROWS;
-    stripe s;
-    s.first = (stripes - 1 - block % stripes) * ROWS; /* causal: the longest first */
-    s.h = block / stripes % heads;
-    s.b = block / stripes / heads;
-    return s;
-}
-
-/* Scores in powers of 2; at an edge those of columns that are not there, or not seen by the row,
- * become -infinity. */
-static __device__ __forceinline__ void mask_scores(float s[TILE / 8][4], int column, int n, int row,
-                                                   bool causal, float scale) {
-    const int t = (int)threadIdx.x % 4;
-    const bool edge = column + TILE > n || causal;
-#pragma unroll
-    for (int i = 0; i < TILE / 8; i++)
-#pragma unroll
-        for (int e = 0; e < 4; e++) {
-            const int at = column + 8 * i + 2 * t + e % 2;
-            s[i][e] *= scale;
-            if (edge && !(at < n && !(causal && at > row + 8 * (e / 2))))
-                s[i][e] = -INFINITY;
-        }
-}
-
-/* What a row's sum so far is worth now that its maximum has grown; the weights replace the
- * scores. */
-static __device__ __forceinline__ void soften(float s[TILE / 8][4], int half, float *max,
-                                              float *sum, float *factor) {
-    float top = *max, more = 0;
-#pragma unroll
-    for (int i = 0; i < TILE / 8; i++)
-        top = fmaxf(top, fmaxf(s[i][2 * half], s[i][2 * half + 1]));
-    top = row_max(top);
-    const float shift = top == -INFINITY ? 0.0f : top;
-    *factor = exp2f(*max - shift);
-#pragma unroll
-    for (int i = 0; i < TILE / 8; i++)
-#pragma unroll
-        for (int e = 2 * half; e < 2 * half + 2; e++) {
-            s[i][e] = exp2f(s[i][e] - shift);
-            more += s[i][e];
-        }
-    *sum = *sum * *factor + more;
-    *max = top;
-}
-
 template <int D>
 static __global__ void __launch_bounds__(THREADS, 3)
     attend_tiles(const __grid_constant__ sn_attend a) {
@@ -251,9 +185,9 @@ static __global__ void __launch_bounds__(THREADS, 3)
                          next < end ? a.S - next : 0);
         tiles.ready(turn);
         times_turned<D>(q, tiles.a[turn], p);
-        mask_scores(p, (int)s, (int)a.S, (int)t0, a.causal && next > o.first, scale);
-        soften(p, 0, &max[0], &sum[0], &factor[0]);
-        soften(p, 1, &max[1], &sum[1], &factor[1]);
+        mask_scores<TILE / 8>(p, (int)s, (int)a.S, (int)t0, a.causal && next > o.first, scale);
+        soften<TILE / 8>(p, 0, &max[0], &sum[0], &factor[0]);
+        soften<TILE / 8>(p, 1, &max[1], &sum[1], &factor[1]);
 #pragma unroll
         for (int i = 0; i < D / 8; i++)
 #pragma unroll
@@ -273,12 +207,6 @@ static __global__ void __launch_bounds__(THREADS, 3)
 }
 
 /* --- gradients ------------------------------------------------------------------------------- */
-/* p = exp(score - lse), then dp becomes p (dp - delta); score and lse in powers of 2. */
-static __device__ __forceinline__ void slope(float *p, float *dp, float lse, float delta) {
-    *p = exp2f(*p - lse);
-    *dp = *p * (*dp - delta);
-}
-
 template <int D>
 static __global__ void __launch_bounds__(THREADS, 2)
     back_q_tiles(const __grid_constant__ sn_attend a) {
@@ -311,7 +239,7 @@ static __global__ void __launch_bounds__(THREADS, 2)
         tiles.ready(turn);
         times_turned<D>(q, tiles.a[turn], p);
         times_turned<D>(dy, tiles.b[turn], dp);
-        mask_scores(p, (int)s, (int)a.S, (int)t0, a.causal && next > o.first, scale);
+        mask_scores<TILE / 8>(p, (int)s, (int)a.S, (int)t0, a.causal && next > o.first, scale);
 #pragma unroll
         for (int i = 0; i < TILE / 8; i++)
 #pragma unroll
@@ -322,16 +250,6 @@ static __global__ void __launch_bounds__(THREADS, 2)
     }
     store<D>(dq, (float *)a.dq + row0 * D, (float *)a.dq + row1 * D, t0 < a.T, t1 < a.T, factor,
              factor);
-}
-
-/* lse and delta of a tile's queries; behind the last lse is so large that weights are 0. */
-static __device__ void fetch_sums(const sn_attend &a, int64_t row, int64_t n, float *lse,
-                                  float *delta) {
-    const int r = (int)threadIdx.x;
-    if (r < TILE) {
-        lse[r] = r < n ? ((const float *)a.lse)[row + r * a.H] * LOG2E : INFINITY;
-        delta[r] = r < n ? ((const float *)a.delta)[row + r * a.H] : 0.0f;
-    }
 }
 
 /* One tile of queries, from t on: what it adds to dk and dv of keys s0 and s0 + 8. */
@@ -354,20 +272,6 @@ back_tile(const uint32_t k[D / 8][4], const uint32_t v[D / 8][4], const uint32_t
         }
     times_tile<D>(p, dys, dv);
     times_tile<D>(dp, queries, dk);
-}
-
-/* What a block of keys goes through: tiles of queries, head after head. */
-typedef struct {
-    int64_t h, t;
-} position;
-
-static __device__ __forceinline__ position next_of(const sn_attend &a, position p, int64_t first) {
-    p.t += TILE;
-    if (p.t >= a.T) {
-        p.t = first;
-        p.h++;
-    }
-    return p;
 }
 
 template <int D>
@@ -393,9 +297,9 @@ static __global__ void __launch_bounds__(THREADS, 2)
     int turn = 0;
     tiles.fetch_both(0, q + at.t * pitch + at.h * D, dy + at.t * pitch + at.h * D, pitch,
                      at.h < heads ? a.T - at.t : 0);
-    for (; at.h < heads; at = next_of(a, at, start), turn ^= 1) {
-        const position to = next_of(a, at, start);
-        fetch_sums(a, (o.b * a.T + at.t) * a.H + at.h, a.T - at.t, lse, delta);
+    for (; at.h < heads; at = next_of<TILE>(a, at, start), turn ^= 1) {
+        const position to = next_of<TILE>(a, at, start);
+        fetch_sums<TILE>(a, (o.b * a.T + at.t) * a.H + at.h, a.T - at.t, lse, delta);
         tiles.fetch_both(turn ^ 1, q + to.t * pitch + to.h * D, dy + to.t * pitch + to.h * D, pitch,
                          to.h < heads ? a.T - to.t : 0);
         tiles.ready(turn);
@@ -409,10 +313,6 @@ static __global__ void __launch_bounds__(THREADS, 2)
 }
 
 /* --- launches -------------------------------------------------------------------------------- */
-static unsigned stripes(int64_t rows, int64_t heads, int64_t entries) {
-    return (unsigned)((rows + ROWS - 1) / ROWS * heads * entries);
-}
-
 void sn_attend_mma(const sn_cuda_call *c, const sn_attend *a) {
     const unsigned grid = stripes(a->T, a->H, a->B);
     if (a->D == 64)

@@ -135,9 +135,9 @@ template <class M, int K>
 static void run_forward(const sn_cuda_call *c, const sn_conv *v, const sn_cuda_conv *o) {
     const forward_f<M, K> f = {windows_of(v, v->oh, v->ow),
                                (const M *)o->x,
-                               sn_conv_line<M>(o->w, o->types.w),
-                               sn_conv_line<M>(o->bias, o->types.bias),
-                               sn_conv_line<M>(o->scale, o->types.bias),
+                               sn_line_at<M>(o->w, o->types.w),
+                               sn_line_at<M>(o->bias, o->types.bias),
+                               sn_line_at<M>(o->scale, o->types.bias),
                                (M *)o->y,
                                (int)v->act};
     sn_each(c, v->N * v->oh * v->ow * (v->C / 4), f);
@@ -177,7 +177,7 @@ template <class M, int K> struct backward_f {
 template <class M, int K>
 static void run_backward(const sn_cuda_call *c, const sn_conv *v, const sn_cuda_conv *o) {
     const backward_f<M, K> f = {windows_of(v, v->H, v->W), (const M *)o->dy,
-                                sn_conv_line<M>(o->w, o->types.w), (M *)o->dx};
+                                sn_line_at<M>(o->w, o->types.w), (M *)o->dx};
     sn_each(c, v->N * v->H * v->W * (v->C / 4), f);
 }
 
@@ -302,7 +302,7 @@ static void run_dw(const sn_cuda_call *c, const sn_conv *v, const sn_cuda_conv *
     SN_LAUNCH((sum_windows<M, K>), (unsigned)(chunks * t.strips.d), THREADS, 0, c->stream, t);
     SN_LAUNCH((add_chunks<sn_line<M>>), sn_blocks(n, THREADS / 32), THREADS, 0, c->stream,
               (const float *)scratch, chunks, K * K * v->C, n, o->accumulate,
-              sn_conv_line<M>(o->dw, o->types.w), sn_conv_line<M>(o->db, o->types.bias));
+              sn_line_at<M>(o->dw, o->types.w), sn_line_at<M>(o->db, o->types.bias));
 }
 
 /* f<M, K> of the types and the windows there are. */

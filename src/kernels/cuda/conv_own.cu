@@ -59,9 +59,9 @@ static void run_forward(const sn_cuda_call *c, const sn_conv *v, const sn_cuda_c
                                sn_divisor_of(v->O / v->groups),
                                v->C / v->groups,
                                (const M *)o->x,
-                               sn_conv_line<M>(o->w, o->types.w),
-                               sn_conv_line<M>(o->bias, o->types.bias),
-                               sn_conv_line<M>(o->scale, o->types.bias),
+                               sn_line_at<M>(o->w, o->types.w),
+                               sn_line_at<M>(o->bias, o->types.bias),
+                               sn_line_at<M>(o->scale, o->types.bias),
                                (M *)o->y};
     sn_each(c, v->N * v->oh * v->ow * v->O, f);
 }
@@ -110,7 +110,7 @@ static void run_backward(const sn_cuda_call *c, const sn_conv *v, const sn_cuda_
                                 sn_divisor_of(v->stride[1]),
                                 v->O / v->groups,
                                 (const M *)o->dy,
-                                sn_conv_line<M>(o->w, o->types.w),
+                                sn_line_at<M>(o->w, o->types.w),
                                 (M *)o->dx};
     sn_each(c, v->N * v->H * v->W * v->C, f);
 }
@@ -233,8 +233,8 @@ static void run_dw(const sn_cuda_call *c, const sn_conv *v, const sn_cuda_conv *
                                   sn_conv_weights(v),
                                   chunks,
                                   (const T *)scratch,
-                                  sn_conv_line<M>(o->dw, o->types.w),
-                                  sn_conv_line<M>(o->db, o->types.bias),
+                                  sn_line_at<M>(o->dw, o->types.w),
+                                  sn_line_at<M>(o->db, o->types.bias),
                                   o->accumulate};
     sn_each(c, n * chunks, f);
     sn_each(c, n, g);

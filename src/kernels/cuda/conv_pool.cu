@@ -100,12 +100,17 @@ static bool is_wide(const sn_gpu *g, const sn_conv_pool *q, snug_dtype dtype) {
     return dtype != SNUG_F64 && v->groups == 1 && many && chunk_images(g, v, dtype) > 0;
 }
 
+static bool is_mma(const sn_gpu *g, const sn_conv_pool *q, sn_dnn_kind kind, snug_dtype dtype) {
+    return dtype != SNUG_F64 && kind != SN_DNN_DX && sn_conv_pool_mma_takes(g, q);
+}
+
 /* --- descriptions ---------------------------------------------------------------------------- */
 static snug_status describe(const sn_gpu *g, const sn_opdesc *d, sn_dnn_kind kind, sn_variant *out,
                             snug_error *err) {
     const snug_dtype dtype = d->in[0].dtype;
     const sn_conv_pool q = of_desc(d, kind);
-    const bool half = sn_dtype_is_half(dtype) && is_wide(g, &q, dtype);
+    const bool mma = is_mma(g, &q, kind, dtype);
+    const bool half = sn_dtype_is_half(dtype) && (mma || is_wide(g, &q, dtype));
     if (dtype != SNUG_F32 && dtype != SNUG_F64 && !half)
         return sn_cuda_no_kernel(dtype, err);
     if (q.p.kernel[0] * q.p.kernel[1] > SN_CODE_DEAD)
@@ -116,7 +121,7 @@ static snug_status describe(const sn_gpu *g, const sn_opdesc *d, sn_dnn_kind kin
     if (d->n_out > 1 && d->out[1].dtype == SNUG_OPAQUE)
         out->opaque_bytes[1] = (size_t)(q.p.N * q.p.oh * q.p.ow * sn_code_pixel(q.p));
     out->speed = SN_SPEED_PRODUCT;
-    if (dtype == SNUG_F32 && kind != SN_DNN_DX && sn_conv_pool_mma_takes(g, &q)) {
+    if (mma) {
         out->efficiency = kind == SN_DNN_DW ? 0.45 : 0.9; /* measured, beside the traffic */
         out->workspace_bytes = kind == SN_DNN_DW ? sn_conv_pool_mma_dw_bytes(g, &q) : 0;
         snprintf(out->impl, sizeof out->impl, "own:mma");
@@ -199,7 +204,7 @@ static snug_status run(const sn_cuda_call *c, sn_dnn_kind kind, const sn_cuda_co
                        snug_error *err) {
     const sn_conv_pool q = of_call(c->call, kind);
     void *scratch = c->call->workspace;
-    if (o->o.types.dtype == SNUG_F32 && kind != SN_DNN_DX && sn_conv_pool_mma_takes(c->gpu, &q)) {
+    if (is_mma(c->gpu, &q, kind, o->o.types.dtype)) {
         if (kind == SN_DNN_DW)
             sn_conv_pool_mma_dw(c, &q, o, scratch);
         else

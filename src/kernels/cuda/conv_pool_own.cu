@@ -493,8 +493,8 @@ template <class M>
 static void take(const sn_cuda_call *c, const sn_conv_pool *q, const void *big,
                  const sn_cuda_conv_pool *o) {
     const sn_parts octets = sn_parts_of(q->p.oh, q->p.ow, sn_code_plane(q->p));
-    const sn_line<M> bias = sn_conv_line<M>(o->o.bias, o->o.types.bias),
-                     scale = sn_conv_line<M>(o->o.scale, o->o.types.bias);
+    const sn_line<M> bias = sn_line_at<M>(o->o.bias, o->o.types.bias),
+                     scale = sn_line_at<M>(o->o.scale, o->o.types.bias);
     const M *from = (const M *)big;
     M *y = (M *)o->o.y;
     const conv_pool_take<M> f = {q->p, q->relu, octets, from, bias, scale, y, o->code};

@@ -40,4 +40,10 @@ void sn_attend_mma(const sn_cuda_call *c, const sn_attend *a);
 /* delta is made. */
 void sn_attend_mma_grad(const sn_cuda_call *c, const sn_attend *a);
 
+/* The same of halves, with sums in f32 (attention_half.cu). */
+bool sn_attend_half_takes(const sn_gpu *g, const sn_attend *a, snug_dtype dtype);
+void sn_attend_half(const sn_cuda_call *c, const sn_attend *a, snug_dtype dtype);
+/* Makes delta itself. */
+void sn_attend_half_grad(const sn_cuda_call *c, const sn_attend *a, snug_dtype dtype);
+
 #endif

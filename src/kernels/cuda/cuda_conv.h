@@ -45,22 +45,6 @@ typedef struct {
     bool accumulate;                       /* dw, db */
 } sn_cuda_conv;
 
-static inline void sn_conv_set_line(sn_mixed_line *l, const void *data, snug_dtype dtype) {
-    l->data = (void *)data;
-    l->dtype = dtype;
-}
-template <class M>
-static inline void sn_conv_set_line(sn_plain_line<M> *l, const void *data, snug_dtype dtype) {
-    (void)dtype;
-    l->data = (M *)data;
-}
-/* An operand beside x of type M. */
-template <class M> static inline sn_line<M> sn_conv_line(const void *data, snug_dtype dtype) {
-    sn_line<M> l;
-    sn_conv_set_line(&l, data, dtype);
-    return l;
-}
-
 /* A forward call's bias may be a line: scale, then shift. */
 static inline void sn_conv_split_line(const sn_call *k, sn_cuda_conv *o) {
     if (k->n_in <= SN_CONV_BIAS || k->in[SN_CONV_BIAS].type.rank != 2)

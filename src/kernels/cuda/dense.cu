@@ -2,12 +2,13 @@
  * element is cut into ranges of RANGE terms, by the number of terms alone; a block makes those of
  * 32 rows of A over one range, a second kernel adds the ranges.
  *
- * A warp owns ROWS rows of A, its lanes take turns with the terms: ROWS * N sums in registers.
+ * B is rounded to A's type. A warp owns ROWS rows of A, its lanes take turns with the terms: ROWS * N sums in registers.
  * CHUNK rows of B at a time lie in shared memory for all warps, the next ones are on their way.
  * Lanes and ranges are added as trees whose form depends on the number of terms alone. */
 #include "kernels/cuda/dense.h"
 
 #include "kernels/cuda/cuda_act.h"
+#include "kernels/cuda/half_types.h"
 
 enum { WARPS = 8, THREADS = 32 * WARPS, ROWS = 4, BLOCK_ROWS = ROWS * WARPS };
 enum { TURNS = 4, CHUNK = 32 * TURNS, RANGE = 32 * CHUNK, LEAST_TERMS = 1 << 16 };
@@ -22,11 +23,12 @@ template <int N> struct dense_chunk {
     enum { EACH = (CHUNK * N + THREADS - 1) / THREADS };
     float value[EACH];
 
-    __device__ __forceinline__ void read(const float *b, int64_t k, int64_t end) {
+    template <class M>
+    __device__ __forceinline__ void read(const sn_line<M> &b, int64_t k, int64_t end) {
 #pragma unroll
         for (int i = 0; i < EACH; i++) {
             const int e = (int)threadIdx.x + i * THREADS;
-            value[i] = e < CHUNK * N && k + e / N < end ? b[k * N + e] : 0.0f;
+            value[i] = e < CHUNK * N && k + e / N < end ? (float)(M)b[k * N + e] : 0.0f;
         }
     }
     __device__ __forceinline__ void write(float *to) const {
@@ -39,14 +41,15 @@ template <int N> struct dense_chunk {
     }
 };
 
-static __device__ __forceinline__ void read_terms(const float *const a[ROWS], int64_t k,
-                                                  int64_t end, float x[TURNS][ROWS]) {
+template <class M>
+static __device__ __forceinline__ void read_terms(const M *const a[ROWS], int64_t k, int64_t end,
+                                                  float x[TURNS][ROWS]) {
     const int lane = (int)threadIdx.x % 32;
 #pragma unroll
     for (int i = 0; i < TURNS; i++)
 #pragma unroll
         for (int r = 0; r < ROWS; r++)
-            x[i][r] = k + 32 * i + lane < end ? a[r][k + 32 * i + lane] : 0.0f;
+            x[i][r] = k + 32 * i + lane < end ? (float)a[r][k + 32 * i + lane] : 0.0f;
 }
 
 template <int N>
@@ -74,27 +77,27 @@ static __device__ float add_lanes(float v) {
 }
 
 /* partial[range][M][N]; blocks of the same range are neighbours: they read the same B. */
-template <int N>
+template <class M, int N>
 static __global__ void __launch_bounds__(THREADS, N > 10 ? 1 : 2)
-    sum_ranges(const float *a, const float *b, sn_dense_product p, float *partial) {
+    sum_ranges(const M *a, sn_line<M> b, sn_dense_product p, float *partial) {
     __shared__ __align__(16) float staged[2][CHUNK * dense_pitch<N>::value];
     const int64_t groups = (p.M + BLOCK_ROWS - 1) / BLOCK_ROWS;
     const int64_t range = blockIdx.x / groups,
                   end = (range + 1) * RANGE < p.K ? (range + 1) * RANGE : p.K;
     const int64_t m = blockIdx.x % groups * BLOCK_ROWS + threadIdx.x / 32 * ROWS;
-    const float *rows[ROWS];
+    const M *rows[ROWS];
     dense_chunk<N> next;
     float sum[ROWS][N] = {}, x[TURNS][ROWS];
 #pragma unroll
     for (int r = 0; r < ROWS; r++)
         rows[r] = a + (m + r < p.M ? m + r : p.M - 1) * p.K;
     int turn = 0;
-    next.read(b, range * RANGE, end);
+    next.template read<M>(b, range * RANGE, end);
     for (int64_t k = range * RANGE; k < end; k += CHUNK, turn ^= 1) {
         read_terms(rows, k, m < p.M ? end : k, x);
         next.write(staged[turn]);
         __syncthreads();
-        next.read(b, k + CHUNK, end);
+        next.template read<M>(b, k + CHUNK, end);
         if (m < p.M)
             add_terms<N>(x, staged[turn], sum);
     }
@@ -109,7 +112,9 @@ static __global__ void __launch_bounds__(THREADS, N > 10 ? 1 : 2)
 }
 
 /* A warp adds the ranges of an element. */
-static __global__ void add_ranges(const float *partial, sn_dense_product p, sn_dense_operands o) {
+template <class L>
+static __global__ void add_ranges(const float *partial, sn_dense_product p, L bias, L to, bool add,
+                                  int act) {
     const int64_t count = p.M * p.N, ranges = (p.K + RANGE - 1) / RANGE;
     const int lane = (int)threadIdx.x % 32;
     const int64_t stride = (int64_t)gridDim.x * (blockDim.x / 32);
@@ -119,11 +124,11 @@ static __global__ void add_ranges(const float *partial, sn_dense_product p, sn_d
         for (int64_t i = lane; i < ranges; i += 32)
             sum += partial[i * count + at];
         sum = add_lanes(sum);
-        if (o.bias)
-            sum += o.bias[at % p.N];
-        sum = sn_act_of(o.act, sum);
+        if (bias.data)
+            sum += bias[at % p.N];
+        sum = sn_act_of(act, sum);
         if (lane == 0)
-            o.c[at] = o.add ? o.c[at] + sum : sum;
+            to.put(at, add ? to[at] + sum : sum);
     }
 }
 
@@ -150,16 +155,29 @@ size_t sn_dense_workspace(const sn_gpu *g, const sn_dense_product *p) {
     return (size_t)((p->K + RANGE - 1) / RANGE * p->M * p->N) * sizeof(float);
 }
 
-void sn_dense_run(const sn_cuda_call *c, const sn_dense_product *p, const sn_dense_operands *o) {
+template <class M>
+static void run(const sn_cuda_call *c, const sn_dense_product *p, const sn_dense_operands *o) {
     const int64_t most = 1 << 20, count = p->M * p->N, ranges = (p->K + RANGE - 1) / RANGE,
                   groups = (p->M + BLOCK_ROWS - 1) / BLOCK_ROWS;
     float *partial = (float *)c->call->workspace;
+    const sn_line<M> b = sn_line_at<M>(o->b, o->b_type),
+                     bias = sn_line_at<M>(o->bias, o->bias_type),
+                     to = sn_line_at<M>(o->c, o->c_type);
 #define RUN(width)                                                                                 \
     if (p->N == width)                                                                             \
-        SN_LAUNCH(sum_ranges<width>, (unsigned)(ranges * groups), THREADS, 0, c->stream, o->a,     \
-                  o->b, *p, partial);
+        SN_LAUNCH((sum_ranges<M, width>), (unsigned)(ranges * groups), THREADS, 0, c->stream,      \
+                  (const M *)o->a, b, *p, partial);
     WIDTHS(RUN)
 #undef RUN
-    SN_LAUNCH(add_ranges, (unsigned)((count + 3) / 4 < most ? (count + 3) / 4 : most), 128, 0,
-              c->stream, partial, *p, *o);
+    SN_LAUNCH((add_ranges<sn_line<M>>), (unsigned)((count + 3) / 4 < most ? (count + 3) / 4 : most),
+              128, 0, c->stream, partial, *p, bias, to, o->add, o->act);
+}
+
+void sn_dense_run(const sn_cuda_call *c, const sn_dense_product *p, const sn_dense_operands *o) {
+    if (o->dtype == SNUG_F32)
+        run<float>(c, p, o);
+    else if (o->dtype == SNUG_F16)
+        run<sn_half>(c, p, o);
+    else
+        run<sn_brain>(c, p, o);
 }

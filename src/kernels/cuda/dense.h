@@ -1,5 +1,5 @@
 /* dense.h: the products of a dense layer with very many inputs and few outputs, behind a flattened
- * image; all plain rows of f32.
+ * image; all plain rows, of f32 or halves, summed in f32.
  *
  *     forward    C [M, N] = act(A [M, K] B [K, N] + bias), K very large
  *     gradient   W [M, N] (+)= X [K, M]^T D [K, N], M very large
@@ -14,8 +14,9 @@ typedef struct {
 } sn_dense_product;
 
 typedef struct {
-    const float *a, *b, *bias;
-    float *c;
+    const void *a, *b, *bias;
+    void *c;
+    snug_dtype dtype, b_type, bias_type, c_type; /* dtype: of a; beside halves others may be f32 */
     bool add;
     int act;
 } sn_dense_operands;
@@ -24,11 +25,10 @@ bool sn_dense_takes(const sn_dense_product *p);
 size_t sn_dense_workspace(const sn_gpu *g, const sn_dense_product *p);
 void sn_dense_run(const sn_cuda_call *c, const sn_dense_product *p, const sn_dense_operands *o);
 
-/* M weights of N columns, K images. */
+/* M weights of N columns, K images. In `back` c is of a's type. */
 bool sn_dense_is_long(int64_t M, int64_t N);
-void sn_dense_gradient(const sn_cuda_call *c, const sn_dense_product *p, const float *x,
-                       const float *d, bool add, float *w);
-void sn_dense_back(const sn_cuda_call *c, const sn_dense_product *p, const float *d, const float *w,
-                   bool add, float *x);
+void sn_dense_gradient(const sn_cuda_call *c, const sn_dense_product *p,
+                       const sn_dense_operands *o);
+void sn_dense_back(const sn_cuda_call *c, const sn_dense_product *p, const sn_dense_operands *o);
 
 #endif

@@ -11,9 +11,11 @@
  * Many columns: the gradient is a product of cuBLASLt into scratch, dx another, and the update a
  * pass over them. Otherwise: three plain kernels, of the averages, dx, and the weights.
  *
- * The same without the update, for a batch that goes in slices: the gradient alone, dx alone. */
+ * The same without the update, for a batch that goes in slices and for halves: the gradient alone, dx
+ * alone. */
 #include "kernels/cuda/dense.h"
 
+#include "kernels/cuda/half_types.h"
 #include "kernels/cuda/lib.h"
 
 #include <stdio.h>
@@ -50,52 +52,57 @@ template <int N> struct span_of {
     enum { rows = N > 10 ? 1 : 2, value = THREADS * rows };
 };
 
-/* dy of images [k, k + STAGED), zeros behind the last. */
-template <int N> static __device__ void stage(const float *dy, int64_t k, int64_t K, float *to) {
+/* dy of images [k, k + STAGED), as M's, zeros behind the last. */
+template <class M, int N>
+static __device__ void stage(const sn_line<M> &dy, int64_t k, int64_t K, float *to) {
     __syncthreads();
     for (int e = (int)threadIdx.x; e < STAGED * N; e += THREADS)
-        to[e] = k + e / N < K ? dy[k * N + e] : 0.0f;
+        to[e] = k + e / N < K ? (float)(M)dy[k * N + e] : 0.0f;
     __syncthreads();
 }
 
+template <class M> struct __align__(2 * sizeof(M)) pair_of {
+    M x, y;
+};
+
 /* R neighbouring rows of one image, of `left` there are, which is even for PAIRS. */
-template <int R, bool PAIRS>
-static __device__ __forceinline__ void load_rows(const float *x, int64_t left, float v[R]) {
+template <int R, bool PAIRS, class M>
+static __device__ __forceinline__ void load_rows(const M *x, int64_t left, float v[R]) {
 #pragma unroll
     for (int r = 0; r < R; r++)
         v[r] = 0.0f;
     if (PAIRS && left > 0) {
-        const float2 pair = *(const float2 *)x;
-        v[0] = pair.x;
-        v[R - 1] = pair.y;
+        const pair_of<M> pair = *(const pair_of<M> *)x;
+        v[0] = (float)pair.x;
+        v[R - 1] = (float)pair.y;
     }
 #pragma unroll
     for (int r = 0; r < R; r++)
         if (!PAIRS && r < left)
-            v[r] = x[r];
+            v[r] = (float)x[r];
 }
 
-template <int R, bool PAIRS>
-static __device__ __forceinline__ void store_rows(float *x, int64_t left, const float v[R]) {
-    const float2 pair = {v[0], v[R - 1]};
+template <int R, bool PAIRS, class M>
+static __device__ __forceinline__ void store_rows(M *x, int64_t left, const float v[R]) {
+    const pair_of<M> pair = {(M)v[0], (M)v[R - 1]};
     if (PAIRS && left > 0)
-        *(float2 *)x = pair;
+        *(pair_of<M> *)x = pair;
 #pragma unroll
     for (int r = 0; r < R; r++)
         if (!PAIRS && r < left)
-            x[r] = v[r];
+            x[r] = (M)v[r];
 }
 
 /* sum += the gradient of n images, x and dy from the first of them on. */
-template <int N, int R, bool PAIRS>
-static __device__ __forceinline__ void add_images(const float *x, int64_t M, int64_t left, int n,
+template <int N, int R, bool PAIRS, class M>
+static __device__ __forceinline__ void add_images(const M *x, int64_t pitch, int64_t left, int n,
                                                   const float *dy, float sum[R][N]) {
 #pragma unroll 1
     for (int i = 0; i < n; i += CHUNK) {
         float value[CHUNK][R];
 #pragma unroll
         for (int c = 0; c < CHUNK; c++)
-            load_rows<R, PAIRS>(x + (i + c) * M, i + c < n ? left : 0, value[c]);
+            load_rows<R, PAIRS>(x + (i + c) * pitch, i + c < n ? left : 0, value[c]);
 #pragma unroll
         for (int c = 0; c < CHUNK; c++)
 #pragma unroll
@@ -107,8 +114,8 @@ static __device__ __forceinline__ void add_images(const float *x, int64_t M, int
 }
 
 /* dx (+)= dy w^T of n images. */
-template <int N, int R, bool PAIRS>
-static __device__ __forceinline__ void back_images(float *dx, int64_t M, int64_t left, int n,
+template <int N, int R, bool PAIRS, class M>
+static __device__ __forceinline__ void back_images(M *dx, int64_t pitch, int64_t left, int n,
                                                    const float *dy, const float w[R][N], bool add) {
 #pragma unroll 4
     for (int i = 0; i < n; i++) {
@@ -119,19 +126,20 @@ static __device__ __forceinline__ void back_images(float *dx, int64_t M, int64_t
             for (int r = 0; r < R; r++)
                 back[r] += dy[i * N + j] * w[r][j];
         if (add)
-            load_rows<R, PAIRS>(dx + i * M, left, before);
+            load_rows<R, PAIRS>(dx + i * pitch, left, before);
 #pragma unroll
         for (int r = 0; r < R; r++)
             back[r] = add ? before[r] + back[r] : back[r];
-        store_rows<R, PAIRS>(dx + i * M, left, back);
+        store_rows<R, PAIRS>(dx + i * pitch, left, back);
     }
 }
 
 /* The weights of a thread's rows, by way of shared memory; and what it has of them back there. */
-template <int N, int R>
-static __device__ void load_weights(const float *from, int n, float *tile, float w[R][N]) {
+template <class M, int N, int R>
+static __device__ void load_weights(const sn_line<M> &from, int64_t first, int n, float *tile,
+                                    float w[R][N]) {
     for (int e = (int)threadIdx.x; e < n; e += THREADS)
-        tile[e] = from[e];
+        tile[e] = (float)(M)from[first + e];
     __syncthreads();
 #pragma unroll
     for (int r = 0; r < R; r++)
@@ -197,11 +205,11 @@ template <int N> struct span_at {
     enum { R = span_of<N>::rows, SPAN = span_of<N>::value };
     int64_t row, first, left; /* left: rows from the thread's first on */
     int n;                    /* weights */
-    __device__ span_at(const update &u, int64_t span) {
+    __device__ span_at(int64_t rows, int64_t span) {
         row = span * SPAN;
         first = row + threadIdx.x * R;
-        left = u.M - first;
-        n = (u.M - row < SPAN ? (int)(u.M - row) : (int)SPAN) * N;
+        left = rows - first;
+        n = (rows - row < SPAN ? (int)(rows - row) : (int)SPAN) * N;
     }
 };
 
@@ -211,15 +219,16 @@ static __global__ void __launch_bounds__(THREADS, RESIDENT)
     enum { R = span_of<N>::rows, SPAN = span_of<N>::value };
     __shared__ __align__(16) float tile[SPAN * N], staged[STAGED * N];
     const int64_t spans = (u.M + SPAN - 1) / SPAN;
+    const sn_plain_line<float> dy = {(float *)u.dy}, weights = {(float *)u.w};
     for (int64_t span = blockIdx.x; span < spans; span += gridDim.x) {
-        const span_at<N> at(u, span);
+        const span_at<N> at(u.M, span);
         float sum[R][N] = {}, w[R][N] = {};
         if (BACK)
-            load_weights<N, R>((const float *)u.w + at.row * N, at.n, tile, w);
+            load_weights<float, N, R>(weights, at.row * N, at.n, tile, w);
         for (int64_t k = 0; k < u.K; k += STAGED) {
             const int n = u.K - k < STAGED ? (int)(u.K - k) : (int)STAGED;
             const int64_t place = k * u.M + at.first;
-            stage<N>((const float *)u.dy, k, u.K, staged);
+            stage<float, N>(dy, k, u.K, staged);
             add_images<N, R, PAIRS>((const float *)u.x + place, u.M, at.left, n, staged, sum);
             if (BACK)
                 back_images<N, R, PAIRS>((float *)u.dx + place, u.M, at.left, n, staged, w, false);
@@ -230,42 +239,48 @@ static __global__ void __launch_bounds__(THREADS, RESIDENT)
     }
 }
 
-/* --- its halves ------------------------------------------------------------------------------ */
+/* --- its two parts ---------------------------------------------------------------------------- */
+template <class T> struct span_job {
+    int64_t M, N, K;
+    const T *x;
+    T *dx;
+    sn_line<T> dy, w; /* w: read, or where the gradient goes */
+    bool add;
+};
+
 /* w (+)= x^T dy */
-template <int N, bool PAIRS>
+template <class T, int N, bool PAIRS>
 static __global__ void __launch_bounds__(THREADS, RESIDENT)
-    sum_spans(const __grid_constant__ update u, bool add) {
+    sum_spans(const __grid_constant__ span_job<T> u) {
     enum { R = span_of<N>::rows, SPAN = span_of<N>::value };
     __shared__ __align__(16) float tile[SPAN * N], staged[STAGED * N];
-    const span_at<N> at(u, blockIdx.x);
+    const span_at<N> at(u.M, blockIdx.x);
     float sum[R][N] = {};
     for (int64_t k = 0; k < u.K; k += STAGED) {
         const int n = u.K - k < STAGED ? (int)(u.K - k) : (int)STAGED;
-        stage<N>((const float *)u.dy, k, u.K, staged);
-        add_images<N, R, PAIRS>((const float *)u.x + k * u.M + at.first, u.M, at.left, n, staged,
-                                sum);
+        stage<T, N>(u.dy, k, u.K, staged);
+        add_images<N, R, PAIRS>(u.x + k * u.M + at.first, u.M, at.left, n, staged, sum);
     }
     gather_sums<N, R>(sum, tile);
-    float *w = (float *)u.w_out + at.row * N;
+    const int64_t first = at.row * N;
 #pragma unroll 5
     for (int e = (int)threadIdx.x; e < at.n; e += THREADS)
-        w[e] = add ? w[e] + tile[e] : tile[e];
+        u.w.put(first + e, u.add ? u.w[first + e] + tile[e] : tile[e]);
 }
 
 /* x (+)= dy w^T */
-template <int N, bool PAIRS>
+template <class T, int N, bool PAIRS>
 static __global__ void __launch_bounds__(THREADS, RESIDENT)
-    back_spans(const __grid_constant__ update u, bool add) {
+    back_spans(const __grid_constant__ span_job<T> u) {
     enum { R = span_of<N>::rows, SPAN = span_of<N>::value };
     __shared__ __align__(16) float tile[SPAN * N], staged[STAGED * N];
-    const span_at<N> at(u, blockIdx.x);
+    const span_at<N> at(u.M, blockIdx.x);
     float w[R][N];
-    load_weights<N, R>((const float *)u.w + at.row * N, at.n, tile, w);
+    load_weights<T, N, R>(u.w, at.row * N, at.n, tile, w);
     for (int64_t k = 0; k < u.K; k += STAGED) {
         const int n = u.K - k < STAGED ? (int)(u.K - k) : (int)STAGED;
-        stage<N>((const float *)u.dy, k, u.K, staged);
-        back_images<N, R, PAIRS>((float *)u.dx + k * u.M + at.first, u.M, at.left, n, staged, w,
-                                 add);
+        stage<T, N>(u.dy, k, u.K, staged);
+        back_images<N, R, PAIRS>(u.dx + k * u.M + at.first, u.M, at.left, n, staged, w, u.add);
     }
 }
 
@@ -330,15 +345,15 @@ template <class T> static void run_plain(const update *u, cudaStream_t stream) {
 #define WIDTHS(X) X(1) X(2) X(3) X(4) X(5) X(8) X(10) X(16)
 
 /* Whether a thread may read and write its two rows at once. */
-static bool are_pairs(const update *u) {
-    return u->M % 2 == 0 && (uintptr_t)u->x % 8 == 0 && (uintptr_t)u->dx % 8 == 0;
+static bool are_pairs(int64_t M, const void *x, const void *dx, size_t element) {
+    return M % 2 == 0 && (uintptr_t)x % (2 * element) == 0 && (uintptr_t)dx % (2 * element) == 0;
 }
 
 template <int N> static void run_spans(const update *u, cudaStream_t stream) {
     enum { TWO = span_of<N>::rows == 2 };
     const int64_t spans = (u->M + span_of<N>::value - 1) / span_of<N>::value;
     const unsigned grid = (unsigned)(spans < (1 << 20) ? spans : 1 << 20);
-    const bool pairs = TWO && are_pairs(u);
+    const bool pairs = TWO && are_pairs(u->M, u->x, u->dx, sizeof(float));
     if (grid > 0 && u->dx && pairs)
         SN_LAUNCH((update_spans<N, true, TWO>), grid, THREADS, 0, stream, *u);
     else if (grid > 0 && u->dx)
@@ -379,54 +394,73 @@ static unsigned spans_of(int64_t M, int64_t span) {
     return (unsigned)((M + span - 1) / span);
 }
 
-template <int N> static void run_gradient(const sn_cuda_call *c, const update *u, bool add) {
+template <class T, int N>
+static void run_job(const sn_cuda_call *c, const span_job<T> *u, bool back) {
     enum { TWO = span_of<N>::rows == 2 };
     const unsigned grid = spans_of(u->M, span_of<N>::value);
-    if (TWO && are_pairs(u))
-        SN_LAUNCH((sum_spans<N, TWO>), grid, THREADS, 0, c->stream, *u, add);
+    const bool pairs = TWO && are_pairs(u->M, u->x, u->dx, sizeof(T));
+    if (back && pairs)
+        SN_LAUNCH((back_spans<T, N, TWO>), grid, THREADS, 0, c->stream, *u);
+    else if (back)
+        SN_LAUNCH((back_spans<T, N, false>), grid, THREADS, 0, c->stream, *u);
+    else if (pairs)
+        SN_LAUNCH((sum_spans<T, N, TWO>), grid, THREADS, 0, c->stream, *u);
     else
-        SN_LAUNCH((sum_spans<N, false>), grid, THREADS, 0, c->stream, *u, add);
+        SN_LAUNCH((sum_spans<T, N, false>), grid, THREADS, 0, c->stream, *u);
 }
 
-template <int N> static void run_back(const sn_cuda_call *c, const update *u, bool add) {
-    enum { TWO = span_of<N>::rows == 2 };
-    const unsigned grid = spans_of(u->M, span_of<N>::value);
-    if (TWO && are_pairs(u))
-        SN_LAUNCH((back_spans<N, TWO>), grid, THREADS, 0, c->stream, *u, add);
-    else
-        SN_LAUNCH((back_spans<N, false>), grid, THREADS, 0, c->stream, *u, add);
-}
-
-void sn_dense_gradient(const sn_cuda_call *c, const sn_dense_product *p, const float *x,
-                       const float *d, bool add, float *w) {
-    update u = {};
-    u.M = p->M;
-    u.N = p->N;
-    u.K = p->K;
-    u.x = x;
-    u.dy = d;
-    u.w_out = w;
+template <class T> static void run_job_of(const sn_cuda_call *c, const span_job<T> *u, bool back) {
 #define RUN(n)                                                                                     \
-    if (p->N == n)                                                                                 \
-        run_gradient<n>(c, &u, add);
+    if (u->N == n)                                                                                 \
+        run_job<T, n>(c, u, back);
     WIDTHS(RUN)
 #undef RUN
 }
 
-void sn_dense_back(const sn_cuda_call *c, const sn_dense_product *p, const float *d, const float *w,
-                   bool add, float *x) {
-    update u = {};
-    u.M = p->M;
-    u.N = p->N;
-    u.K = p->K;
-    u.w = w;
-    u.dy = d;
-    u.dx = x;
-#define RUN(n)                                                                                     \
-    if (p->N == n)                                                                                 \
-        run_back<n>(c, &u, add);
-    WIDTHS(RUN)
-#undef RUN
+template <class T>
+static void gradient_of(const sn_cuda_call *c, const sn_dense_product *p,
+                        const sn_dense_operands *o) {
+    const span_job<T> u = {p->M,
+                           p->N,
+                           p->K,
+                           (const T *)o->a,
+                           NULL,
+                           sn_line_at<T>(o->b, o->b_type),
+                           sn_line_at<T>(o->c, o->c_type),
+                           o->add};
+    run_job_of(c, &u, false);
+}
+
+template <class T>
+static void back_of(const sn_cuda_call *c, const sn_dense_product *p, const sn_dense_operands *o) {
+    const span_job<T> u = {p->M,
+                           p->N,
+                           p->K,
+                           NULL,
+                           (T *)o->c,
+                           sn_line_at<T>(o->a, o->dtype),
+                           sn_line_at<T>(o->b, o->b_type),
+                           o->add};
+    run_job_of(c, &u, true);
+}
+
+void sn_dense_gradient(const sn_cuda_call *c, const sn_dense_product *p,
+                       const sn_dense_operands *o) {
+    if (o->dtype == SNUG_F32)
+        gradient_of<float>(c, p, o);
+    else if (o->dtype == SNUG_F16)
+        gradient_of<sn_half>(c, p, o);
+    else
+        gradient_of<sn_brain>(c, p, o);
+}
+
+void sn_dense_back(const sn_cuda_call *c, const sn_dense_product *p, const sn_dense_operands *o) {
+    if (o->dtype == SNUG_F32)
+        back_of<float>(c, p, o);
+    else if (o->dtype == SNUG_F16)
+        back_of<sn_half>(c, p, o);
+    else
+        back_of<sn_brain>(c, p, o);
 }
 
 /* --- many columns ---------------------------------------------------------------------------- */

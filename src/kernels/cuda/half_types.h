@@ -73,8 +73,14 @@ static __device__ __forceinline__ uint16_t sn_half_bits(float f) {
 #endif
 }
 static __device__ __forceinline__ uint16_t sn_brain_bits(float f) {
-    const uint32_t bits = sn_bits_of_float(f), rounded = (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
-    return (uint16_t)(f != f ? bits >> 16 | 64 : rounded);
+    const uint32_t bits = sn_bits_of_float(f);
+#ifdef SN_CUDA_EMULATED
+    const uint16_t rounded = (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+#else
+    uint16_t rounded;
+    asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(rounded) : "f"(f));
+#endif
+    return f != f ? (uint16_t)(bits >> 16 | 64) : rounded;
 }
 
 /* --- types ------------------------------------------------------------------------------------ */
@@ -163,17 +169,23 @@ template <> struct sn_line_beside<sn_half> { typedef sn_mixed_line type; };
 template <> struct sn_line_beside<sn_brain> { typedef sn_mixed_line type; };
 template <class M> using sn_line = typename sn_line_beside<M>::type;
 
-static inline void sn_line_set(sn_mixed_line *l, const snug_view *v) {
-    l->data = v->data;
-    l->dtype = v->type.dtype;
+static inline void sn_line_set(sn_mixed_line *l, const void *data, snug_dtype dtype) {
+    l->data = (void *)data;
+    l->dtype = dtype;
 }
-template <class M> static inline void sn_line_set(sn_plain_line<M> *l, const snug_view *v) {
-    l->data = (M *)v->data;
+template <class M>
+static inline void sn_line_set(sn_plain_line<M> *l, const void *data, snug_dtype dtype) {
+    (void)dtype;
+    l->data = (M *)data;
+}
+/* An operand beside one of type M. */
+template <class M> static inline sn_line<M> sn_line_at(const void *data, snug_dtype dtype) {
+    sn_line<M> l;
+    sn_line_set(&l, data, dtype);
+    return l;
 }
 template <class M> static inline sn_line<M> sn_line_of(const snug_view *v) {
-    sn_line<M> l;
-    sn_line_set(&l, v);
-    return l;
+    return sn_line_at<M>(v->data, v->type.dtype);
 }
 
 /* Elements [at, at + N), N 1 or 4; of a type's own in one access. */
@@ -189,9 +201,10 @@ static __device__ __forceinline__ void sn_line_get(const sn_plain_line<M> &l, in
 }
 template <int N>
 static __device__ __forceinline__ void sn_line_get(const sn_mixed_line &l, int64_t at, float *to) {
+    const float *from = (const float *)l.data + at;
 #pragma unroll
     for (int k = 0; k < N; k++)
-        to[k] = l[at + k];
+        to[k] = l.dtype == SNUG_F32 ? from[k] : l[at + k];
 }
 
 #endif

@@ -338,27 +338,36 @@ static sn_dense_product dense_of(const product *p) {
 /* Long rows of A, a plain B of few columns. */
 static bool is_dense(const product *p, snug_dtype dtype) {
     const sn_dense_product d = dense_of(p);
-    return dtype == SNUG_F32 && p->batch == 1 && p->a_col == 1 && p->b_col == 1 &&
+    return dtype != SNUG_F64 && p->batch == 1 && p->a_col == 1 && p->b_col == 1 &&
            sn_dense_takes(&d);
 }
 
-/* The gradient of a long B of few columns, from plain A and B; the gradient behind it. */
-static bool is_long(const product *p, const sn_attrs_matmul *attrs, snug_dtype dtype, bool bias) {
-    const bool plain = dtype == SNUG_F32 && p->batch == 1 && !bias && p->act == SN_ACT_none;
+/* The gradient of a long B of few columns, from plain A and B; the gradient behind it, of A's
+ * type. */
+static bool is_long(const product *p, const sn_attrs_matmul *attrs, snug_dtype dtype,
+                    snug_dtype result, bool bias) {
+    const bool plain = dtype != SNUG_F64 && (attrs->trans_a || result == dtype) && p->batch == 1 &&
+                       !bias && p->act == SN_ACT_none;
     if (!plain || p->K == 0)
         return false;
     return attrs->trans_a ? !attrs->trans_b && sn_dense_is_long(p->M, p->N)
                           : attrs->trans_b && sn_dense_is_long(p->N, p->K);
 }
 
+static sn_dense_operands dense_operands(const product *p, const operands *o, snug_dtype b_type) {
+    return (sn_dense_operands){o->a,   o->b,         o->bias,   o->c,   o->dtype,
+                               b_type, o->bias_type, o->c_type, p->add, p->act};
+}
+
 static void run_long(const sn_cuda_call *c, const product *p, const operands *o) {
     const bool gradient = p->a_col != 1; /* A is turned */
     const sn_dense_product d = {gradient ? p->M : p->N, gradient ? p->N : p->K,
                                 gradient ? p->K : p->M};
+    const sn_dense_operands e = dense_operands(p, o, sn_dtype_in(c, 1));
     if (gradient)
-        sn_dense_gradient(c, &d, (const float *)o->a, (const float *)o->b, p->add, (float *)o->c);
+        sn_dense_gradient(c, &d, &e);
     else
-        sn_dense_back(c, &d, (const float *)o->a, (const float *)o->b, p->add, (float *)o->c);
+        sn_dense_back(c, &d, &e);
 }
 
 /* --- halves ---------------------------------------------------------------------------------- */
@@ -401,7 +410,7 @@ static snug_status describe(const sn_gpu *g, const sn_opdesc *d, sn_variant *out
         snprintf(out->impl, sizeof out->impl, "own:dense");
         return SNUG_OK;
     }
-    if (is_long(&p, &d->attrs.matmul, dtype, d->n_in > 2)) {
+    if (is_long(&p, &d->attrs.matmul, dtype, d->out[0].dtype, d->n_in > 2)) {
         snprintf(out->impl, sizeof out->impl, "own:spans");
         return SNUG_OK;
     }
@@ -514,16 +523,11 @@ static snug_status run(const sn_cuda_call *c, snug_error *err) {
     o.c_type = k->out[0].type.dtype;
     if (is_dense(&p, dtype)) {
         const sn_dense_product e = dense_of(&p);
-        const sn_dense_operands d = {(const float *)o.a,
-                                     (const float *)o.b,
-                                     (const float *)o.bias,
-                                     (float *)o.c,
-                                     p.add,
-                                     p.act};
+        const sn_dense_operands d = dense_operands(&p, &o, k->in[1].type.dtype);
         sn_dense_run(c, &e, &d);
         return SNUG_OK;
     }
-    if (is_long(&p, &k->attrs->matmul, dtype, k->n_in > 2)) {
+    if (is_long(&p, &k->attrs->matmul, dtype, o.c_type, k->n_in > 2)) {
         run_long(c, &p, &o);
         return SNUG_OK;
     }

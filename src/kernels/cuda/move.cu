@@ -21,51 +21,87 @@ typedef struct {
     int64_t step[SNUG_MAX_RANK];
 } strided;
 
-template <class W> struct copy_f {
-    sn_steps s;
-    W *to;
-    const W *from;
+/* How far the starts move the operand. */
+struct moved_by {
     const sn_scalar *start;
-    int moved;
     int64_t step[SNUG_MAX_RANK];
-    __device__ void operator()(int64_t i) const {
-        int64_t at[2], shift = 0;
-        sn_locate<2>(s, i, at);
+    __device__ __forceinline__ int64_t operator()(void) const {
+        int64_t shift = 0;
         for (int k = 0; start && k < SNUG_MAX_RANK; k++)
             if (step[k] != 0)
                 shift += start[k].key * step[k];
-        to[at[0] + (moved == 0 ? shift : 0)] = from[at[1] + (moved == 1 ? shift : 0)];
+        return shift;
     }
 };
 
-template <class W> static void launch_copy(const sn_cuda_call *c, const strided *m) {
-    copy_f<W> f = {sn_cuda_steps(&m->w), (W *)m->to, (const W *)m->from, m->start, m->moved, {}};
-    memcpy(f.step, m->step, sizeof f.step);
+/* WIDE: 16 bytes at once, counted as one, whose neighbours are moved one by one where a slice does not
+ * start at a multiple of them. */
+template <class W, bool WIDE> struct copy_f {
+    enum { N = WIDE ? 16 / sizeof(W) : 1 };
+    sn_steps s;
+    W *to;
+    const W *from;
+    moved_by shift;
+    int moved;
+    __device__ void operator()(int64_t i) const {
+        int64_t at[2];
+        const int64_t by = shift();
+        sn_locate<2>(s, i, at);
+        W *const t = to + N * at[0] + (moved == 0 ? by : 0);
+        const W *const f = from + N * at[1] + (moved == 1 ? by : 0);
+        if (WIDE && by % N == 0) {
+            *(int4 *)t = *(const int4 *)f;
+            return;
+        }
+#pragma unroll
+        for (int k = 0; k < N; k++)
+            t[k] = f[k];
+    }
+};
+
+template <class W, bool WIDE> static void launch(const sn_cuda_call *c, const strided *m) {
+    copy_f<W, WIDE> f = {
+        sn_cuda_steps(&m->w), (W *)m->to, (const W *)m->from, {m->start, {}}, m->moved};
+    memcpy(f.shift.step, m->step, sizeof f.shift.step);
     sn_each(c, f.s.count, f);
 }
+template <class W> static void launch_copy(const sn_cuda_call *c, const strided *m) {
+    launch<W, false>(c, m);
+}
+template <class W> static void launch_wide(const sn_cuda_call *c, const strided *m) {
+    launch<W, true>(c, m);
+}
 
-/* Whether pairs of neighbours can be moved as one. */
-static bool pairs_up(const strided *m) {
+/* Whether n neighbours can be moved as one, wherever a slice starts. */
+static bool joins(const strided *m, int64_t n) {
     const int last = m->w.rank - 1;
     const uintptr_t addresses = (uintptr_t)m->to | (uintptr_t)m->from;
-    if (m->size == 16 || addresses % (2 * m->size) != 0 || m->w.dims[last] % 2 != 0)
-        return false;
-    bool ok = m->w.stride[0][last] == 1 && m->w.stride[1][last] == 1;
+    bool ok = addresses % ((size_t)n * m->size) == 0 && m->w.dims[last] % n == 0 &&
+              m->w.stride[0][last] == 1 && m->w.stride[1][last] == 1;
     for (int k = 0; k < last; k++)
-        ok = ok && m->w.stride[0][k] % 2 == 0 && m->w.stride[1][k] % 2 == 0;
+        ok = ok && m->w.stride[0][k] % n == 0 && m->w.stride[1][k] % n == 0;
+    return ok;
+}
+
+static bool pairs_up(const strided *m) {
+    bool ok = m->size < 16 && joins(m, 2);
     for (int k = 0; k < SNUG_MAX_RANK; k++)
         ok = ok && m->step[k] % 2 == 0;
     return ok;
 }
 
-static void pair_up(strided *m) {
+static void count_by(strided *m, int64_t n) {
     const int last = m->w.rank - 1;
-    m->size *= 2;
-    m->w.dims[last] /= 2;
+    m->w.dims[last] /= n;
     for (int k = 0; k < last; k++) {
-        m->w.stride[0][k] /= 2;
-        m->w.stride[1][k] /= 2;
+        m->w.stride[0][k] /= n;
+        m->w.stride[1][k] /= n;
     }
+}
+
+static void pair_up(strided *m) {
+    count_by(m, 2);
+    m->size *= 2;
     for (int k = 0; k < SNUG_MAX_RANK; k++)
         m->step[k] /= 2;
 }
@@ -145,10 +181,15 @@ static void copy_strided(const sn_cuda_call *c, strided m) {
     }
     while (pairs_up(&m))
         pair_up(&m);
-    if (m.size == 16)
+    const int64_t wide = 16 / (int64_t)m.size;
+    if (m.size == 16) {
         launch_copy<int4>(c, &m);
-    else
+    } else if (joins(&m, wide)) {
+        count_by(&m, wide);
+        BY_SIZE(m.size, launch_wide, c, &m);
+    } else {
         BY_SIZE(m.size, launch_copy, c, &m);
+    }
 }
 
 /* A copy of dense `from` into `to` as its walk says; more is filled in by the caller. */

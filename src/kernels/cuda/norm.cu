@@ -256,8 +256,9 @@ static snug_status describe_sums(const sn_gpu *g, const sn_opdesc *d, sn_variant
 }
 
 template <class L, class R> static void set_outputs(const sn_cuda_call *c, pair_sums<L, R> *f) {
-    sn_line_set(&f->first, &c->call->out[0]);
-    sn_line_set(&f->second, &c->call->out[1]);
+    const snug_view *out = c->call->out;
+    sn_line_set(&f->first, out[0].data, out[0].type.dtype);
+    sn_line_set(&f->second, out[1].data, out[1].type.dtype);
     f->accumulate = c->call->accumulate;
 }
 
@@ -308,78 +309,143 @@ SUMS(normalise_sums, BOTH_SUMS)
 SUMS(layernorm_sums, BOTH_SUMS)
 
 /* --- rows of layernorm ------------------------------------------------------------------------ */
-template <class T> struct layernorm_f {
+/* N: elements at once, 1 or 4. */
+template <class T, int N> struct layernorm_f {
     typedef sn_computed<T> V;
-    const T *x;
+    sn_plain_line<T> x;
     sn_line<T> gamma, beta;
     T *y;
     sn_line<T> means, rstds;
     const sn_scalar *epsilon;
     int64_t C;
     template <bool wide> __device__ void row(int64_t r, const sn_row_team<wide> &t) const {
-        const T *from = x + r * C;
+        const int64_t from = r * C;
         double sum = 0, squares = 0;
 #pragma unroll 4
-        for (int64_t k = t.at(); k < C; k += t.size())
-            sum += (double)from[k];
+        for (int64_t k = N * t.at(); k < C; k += N * t.size()) {
+            T v[N];
+            sn_line_get<N>(x, from + k, v);
+#pragma unroll
+            for (int e = 0; e < N; e++)
+                sum += (double)v[e];
+        }
         const double mean = t.sum(sum) / (double)C;
         const V middle = (V)mean;
 #pragma unroll 4
-        for (int64_t k = t.at(); k < C; k += t.size())
-            squares += (double)((from[k] - middle) * (from[k] - middle));
+        for (int64_t k = N * t.at(); k < C; k += N * t.size()) {
+            T v[N];
+            sn_line_get<N>(x, from + k, v);
+#pragma unroll
+            for (int e = 0; e < N; e++)
+                squares += (double)((v[e] - middle) * (v[e] - middle));
+        }
         /* The middle is the mean but for its rounding. */
         const double off = mean - (double)middle, spread = t.sum(squares) / (double)C - off * off;
         const double rstd = 1 / sqrt(spread + epsilon->real);
-        const V scale = (V)rstd;
-#pragma unroll 4
-        for (int64_t k = t.at(); k < C; k += t.size())
-            y[r * C + k] = (T)(gamma[k] * ((from[k] - middle) * scale) + beta[k]);
+        write(from, t.at(), t.size(), middle, (V)rstd);
         if (t.at() == 0) {
             means.put(r, (V)mean);
             rstds.put(r, (V)rstd);
         }
     }
-};
-
-/* dx = rstd * (g - mean(g) - xhat * mean(g * xhat)), where g = gamma * dy */
-template <class T> struct layernorm_dx_f {
-    typedef sn_computed<T> V;
-    const T *dy, *x;
-    sn_line<T> gamma, means, rstds;
-    T *dx;
-    int64_t C;
-    template <bool wide> __device__ void row(int64_t r, const sn_row_team<wide> &t) const {
-        const V mean = means[r], rstd = rstds[r];
-        double sum = 0, product = 0;
+    __device__ __forceinline__ void write(int64_t from, int at, int size, V middle, V scale) const {
 #pragma unroll 4
-        for (int64_t k = t.at(); k < C; k += t.size()) {
-            const V g = gamma[k] * dy[r * C + k];
-            sum += (double)g;
-            product += (double)(g * ((x[r * C + k] - mean) * rstd));
-        }
-        const V a = (V)(t.sum(sum) / (double)C), b = (V)(t.sum(product) / (double)C);
-#pragma unroll 4
-        for (int64_t k = t.at(); k < C; k += t.size()) {
-            const V g = gamma[k] * dy[r * C + k], xhat = (x[r * C + k] - mean) * rstd;
-            dx[r * C + k] = (T)(rstd * (g - a - xhat * b));
+        for (int64_t k = N * at; k < C; k += N * size) {
+            T v[N];
+            V g[N], b[N];
+            sn_line_get<N>(x, from + k, v);
+            sn_line_get<N>(gamma, k, g);
+            sn_line_get<N>(beta, k, b);
+            pack_of<T, N> to;
+#pragma unroll
+            for (int e = 0; e < N; e++)
+                to.v[e] = (T)(g[e] * ((v[e] - middle) * scale) + b[e]);
+            *(pack_of<T, N> *)(y + from + k) = to;
         }
     }
 };
 
-template <class T> static void layernorm(const sn_cuda_call *c) {
-    const snug_type *t = &c->call->in[0].type;
+/* dx = rstd * (g - mean(g) - xhat * mean(g * xhat)), where g = gamma * dy */
+template <class T, int N> struct layernorm_dx_f {
+    typedef sn_computed<T> V;
+    sn_plain_line<T> dy, x;
+    sn_line<T> gamma, means, rstds;
+    T *dx;
+    int64_t C;
+    /* g and xhat of elements k and on of the row that begins at `from`. */
+    __device__ __forceinline__ void terms(int64_t from, int64_t k, V mean, V rstd, V *g,
+                                          V *xhat) const {
+        T d[N], v[N];
+        sn_line_get<N>(dy, from + k, d);
+        sn_line_get<N>(x, from + k, v);
+        sn_line_get<N>(gamma, k, g);
+#pragma unroll
+        for (int e = 0; e < N; e++) {
+            g[e] = g[e] * d[e];
+            xhat[e] = (v[e] - mean) * rstd;
+        }
+    }
+    template <bool wide> __device__ void row(int64_t r, const sn_row_team<wide> &t) const {
+        const V mean = means[r], rstd = rstds[r];
+        double sum = 0, product = 0;
+        V g[N], xhat[N];
+#pragma unroll 4
+        for (int64_t k = N * t.at(); k < C; k += N * t.size()) {
+            terms(r * C, k, mean, rstd, g, xhat);
+#pragma unroll
+            for (int e = 0; e < N; e++) {
+                sum += (double)g[e];
+                product += (double)(g[e] * xhat[e]);
+            }
+        }
+        const V a = (V)(t.sum(sum) / (double)C), b = (V)(t.sum(product) / (double)C);
+#pragma unroll 4
+        for (int64_t k = N * t.at(); k < C; k += N * t.size()) {
+            terms(r * C, k, mean, rstd, g, xhat);
+            pack_of<T, N> to;
+#pragma unroll
+            for (int e = 0; e < N; e++)
+                to.v[e] = (T)(rstd * (g[e] - a - xhat[e] * b));
+            *(pack_of<T, N> *)(dx + r * C + k) = to;
+        }
+    }
+};
+
+template <class T, int N> static void layernorm_by(const sn_cuda_call *c, int64_t C) {
     const snug_view *out = c->call->out;
-    sn_rows_run(c, sn_rows_in(t), sn_width_in(t),
-                layernorm_f<T>{sn_in<T>(c, 0), line_in<T>(c, 1), line_in<T>(c, 2), sn_out<T>(c, 0),
-                               sn_line_of<T>(&out[1]), sn_line_of<T>(&out[2]), c->call->param,
-                               sn_width_in(t)});
+    sn_rows_run(c, sn_rows_in(&c->call->in[0].type), C,
+                layernorm_f<T, N>{sn_plain_line<T>{(T *)c->call->in[0].data}, line_in<T>(c, 1),
+                                  line_in<T>(c, 2), sn_out<T>(c, 0), sn_line_of<T>(&out[1]),
+                                  sn_line_of<T>(&out[2]), c->call->param, C});
+}
+template <class T, int N> static void layernorm_dx_by(const sn_cuda_call *c, int64_t C) {
+    sn_rows_run(c, sn_rows_in(&c->call->in[0].type), C,
+                layernorm_dx_f<T, N>{sn_plain_line<T>{(T *)c->call->in[0].data},
+                                     sn_plain_line<T>{(T *)c->call->in[1].data}, line_in<T>(c, 2),
+                                     line_in<T>(c, 3), line_in<T>(c, 4), sn_out<T>(c, 0), C});
+}
+
+/* Halves go in packs where rows are made of them: wherever plans put rows, the order of a sum follows
+ * from their width. */
+template <class T> static bool in_packs(const sn_cuda_call *c, int n_in, int64_t C) {
+    uintptr_t places = (uintptr_t)c->call->out[0].data;
+    for (int k = 0; k < n_in; k++)
+        places |= (uintptr_t)c->call->in[k].data;
+    return sn_is_half<T>::yes && C % 4 == 0 && places % (4 * sizeof(T)) == 0;
+}
+template <class T> static void layernorm(const sn_cuda_call *c) {
+    const int64_t C = sn_width_in(&c->call->in[0].type);
+    if (in_packs<T>(c, 1, C))
+        layernorm_by<T, sn_is_half<T>::yes ? 4 : 1>(c, C);
+    else
+        layernorm_by<T, 1>(c, C);
 }
 template <class T> static void layernorm_dx(const sn_cuda_call *c) {
-    const snug_type *t = &c->call->in[0].type;
-    sn_rows_run(c, sn_rows_in(t), sn_width_in(t),
-                layernorm_dx_f<T>{sn_in<T>(c, 0), sn_in<T>(c, 1), line_in<T>(c, 2),
-                                  line_in<T>(c, 3), line_in<T>(c, 4), sn_out<T>(c, 0),
-                                  sn_width_in(t)});
+    const int64_t C = sn_width_in(&c->call->in[0].type);
+    if (in_packs<T>(c, 2, C))
+        layernorm_dx_by<T, sn_is_half<T>::yes ? 4 : 1>(c, C);
+    else
+        layernorm_dx_by<T, 1>(c, C);
 }
 static snug_status run_layernorm(const sn_cuda_call *c, snug_error *err) {
     SN_BY_FLOAT(sn_dtype_in(c, 0), err, layernorm, c);

@@ -64,12 +64,24 @@ static snug_status describe(const sn_gpu *gpu, const sn_opdesc *d, sn_variant *o
 }
 
 /* --- what is combined ------------------------------------------------------------------------- */
+/* A sum, rounded once; of halves it may be f32. */
+template <class M, class A>
+static __device__ __forceinline__ void put_sum(const sn_plain_line<M> &to, int64_t o, A v) {
+    to.put(o, (M)v);
+}
+static __device__ __forceinline__ void put_sum(const sn_mixed_line &to, int64_t o, double v) {
+    if (to.dtype == SNUG_F16)
+        ((sn_half *)to.data)[o] = (sn_half)v;
+    else
+        to.put(o, (float)v);
+}
+
 /* M: what memory holds, A: what is computed in. */
 template <class M, class A> struct sum_f {
     typedef A value;
     enum { N = 1 };
     const M *x;
-    M *out;
+    sn_line<M> out;
     bool accumulate;
     static __device__ A start() { return (A)0; }
     static __device__ A combine(A a, A b) { return a + b; }
@@ -84,19 +96,19 @@ template <class M, class A> struct sum_f {
             v[k][0] += (A)e.v[k];
     }
     __device__ void put(int64_t o, const A *v) const {
-        out[o] = (M)(accumulate ? (A)out[o] + v[0] : v[0]);
+        put_sum(out, o, accumulate ? (A)out[o] + v[0] : v[0]);
     }
 };
 template <class M, class A> struct prod_f {
     typedef A value;
     enum { N = 1 };
     const M *x;
-    M *out;
+    sn_line<M> out;
     bool accumulate;
     static __device__ A start() { return (A)1; }
     static __device__ A combine(A a, A b) { return a * b; }
     __device__ void add(int64_t at, int64_t, int64_t, A *v) const { v[0] *= (A)x[at]; }
-    __device__ void put(int64_t o, const A *v) const { out[o] = (M)v[0]; }
+    __device__ void put(int64_t o, const A *v) const { put_sum(out, o, v[0]); }
 };
 
 /* The least and the largest of a type. */
@@ -127,27 +139,27 @@ template <class M> struct max_f {
     typedef sn_computed<M> value;
     enum { N = 1 };
     const M *x;
-    M *out;
+    sn_line<M> out;
     bool accumulate;
     static __device__ value start() { return lowest<value>(); }
     static __device__ value combine(value a, value b) { return b > a || b != b ? b : a; }
     __device__ void add(int64_t at, int64_t, int64_t, value *v) const {
         v[0] = combine(v[0], x[at]);
     }
-    __device__ void put(int64_t o, const value *v) const { out[o] = (M)v[0]; }
+    __device__ void put(int64_t o, const value *v) const { out.put(o, v[0]); }
 };
 template <class M> struct min_f {
     typedef sn_computed<M> value;
     enum { N = 1 };
     const M *x;
-    M *out;
+    sn_line<M> out;
     bool accumulate;
     static __device__ value start() { return highest<value>(); }
     static __device__ value combine(value a, value b) { return b < a || b != b ? b : a; }
     __device__ void add(int64_t at, int64_t, int64_t, value *v) const {
         v[0] = combine(v[0], x[at]);
     }
-    __device__ void put(int64_t o, const value *v) const { out[o] = (M)v[0]; }
+    __device__ void put(int64_t o, const value *v) const { out.put(o, v[0]); }
 };
 
 /* Sums of f32 and halves, which are the ones of large networks, go in packs. */
@@ -168,7 +180,7 @@ static void reduce_columns(const sn_cuda_call *c, sum_f<M, double> f, const sn_c
 
 template <class F, class M> static void reduce(const sn_cuda_call *c) {
     const geometry g = geometry_of(&c->call->in[0].type, &c->call->attrs->axes.axes);
-    const F f = {sn_in<M>(c, 0), sn_out<M>(c, 0), c->call->accumulate};
+    const F f = {sn_in<M>(c, 0), sn_line_of<M>(&c->call->out[0]), c->call->accumulate};
     const sn_columns columns = sn_columns_of(g.outer, g.extent, g.inner);
     const sn_rows rows = rows_of(&g);
     if (g.simple && g.inner > 1)
@@ -209,15 +221,15 @@ static snug_status run_by(const sn_cuda_call *c, runner run, snug_error *err) {
 }
 
 #define EXPAND(m, ...) m(__VA_ARGS__)
-#define REDUCTION(name, kinds)                                                                     \
+#define REDUCTION(name, kinds, mixes)                                                              \
     static snug_status run_##name(const sn_cuda_call *c, snug_error *err) {                        \
         return run_by(c, EXPAND(BY_DTYPE, sn_dtype_in(c, 0), kinds(name##_f)), err);               \
     }                                                                                              \
-    SN_CUDA_FLOATS(name, run_##name, describe, 0)
-REDUCTION(sum, SUMS)
-REDUCTION(prod, SUMS)
-REDUCTION(max, EXTREMES)
-REDUCTION(min, EXTREMES)
+    SN_CUDA_FLOATS(name, run_##name, describe, mixes)
+REDUCTION(sum, SUMS, SN_CUDA_OUT(0))
+REDUCTION(prod, SUMS, 0)
+REDUCTION(max, EXTREMES, 0)
+REDUCTION(min, EXTREMES, 0)
 
 /* --- argmax and argmin ------------------------------------------------------------------------ */
 /* The first of the best; the first NaN where there is one. */
