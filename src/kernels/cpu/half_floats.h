@@ -32,7 +32,7 @@ static inline sn_bf16 sn_bf16_of(float f) {
     return (sn_bf16){(uint16_t)(f != f ? bits >> 16 | 64 : rounded)};
 }
 
-/* By the instruction: a cast that is widened on to double would be a call of the compiler's library. */
+/* By the instruction: a cast that goes on to double would be a call of the compiler's library. */
 static inline float sn_f16_wide(const sn_f16 *p) {
 #ifdef __F16C__
     uint16_t bits;
