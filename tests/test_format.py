@@ -66,7 +66,7 @@ class Format(unittest.TestCase):
         git = lambda *words: subprocess.run(["git", *words], cwd=self.dir, check=True, capture_output=True)
         git("init", "-q")
         os.makedirs(os.path.join(self.dir, "tools", "hooks"))
-        for name in ("ruff.toml", "tools/format.py", "tools/hooks/pre-commit"):
+        for name in ("ruff.toml", "tools/format.py", "tools/fetched.py", "tools/hooks/pre-commit"):
             shutil.copy(os.path.join(SOURCE, name), os.path.join(self.dir, name))
         if os.path.isdir(os.path.join(SOURCE, "build")):  # where ruff is
             os.symlink(os.path.join(SOURCE, "build"), os.path.join(self.dir, "build"))

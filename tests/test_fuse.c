@@ -666,6 +666,40 @@ static void test_narrow_parts_and_what_others_read_stay_joined(void **state) {
     assert_null(unjoin(state, DENSE "output y %3\n"));
 }
 
+/* The same in bf16, whose gradients of weights and bias are read in f32. */
+#define JOIN_BF16                                                                                  \
+    "snug graph 1\n%0 input a bf16[2,3,3,16]\n%1 input b bf16[2,3,3,32]\n%2 input dy "             \
+    "bf16[2,3,3,2]\n"                                                                              \
+    "%3 = exp(%0) | forward -> bf16[2,3,3,16]\n%4 = exp(%1) | forward -> bf16[2,3,3,32]\n"         \
+    "%5 = concat(%3 %4) axis=3 | forward -> bf16[2,3,3,48]\n"                                      \
+    "%6 = conv2d_dw(%5 %2) stride=1,1 pad=1,1,1,1 dilation=1,1 groups=1 kernel=3,3 bias=0 | "      \
+    "backward -> bf16[3,3,48,2]\n"                                                                 \
+    "%7 = cast(%6) dtype=f32 | backward -> f32[3,3,48,2]\n"                                        \
+    "%8 = sum(%2) axes=0,1,2 keepdims=0 | backward -> bf16[2]\n"                                   \
+    "%9 = cast(%8) dtype=f32 | backward -> f32[2]\n"                                               \
+    "output dw %7\noutput db %9\n"
+
+static void test_parts_that_are_read_in_f32_are_made_so(void **state) {
+    snug_error err;
+    sn_graph *g = parse(state, JOIN_BF16), *apart, *fused;
+    expect_ok(sn_graph_unjoin(g, &apart, &err), &err);
+    assert_non_null(apart);
+    expect_ok(sn_graph_check(apart, false, &err), &err);
+    expect_ok(sn_graph_fuse(apart, &fused, &err), &err);
+    expect_ok(sn_graph_check(fused, false, &err), &err);
+    assert_int_equal(count_ops(fused, SN_OP_cast), 0);
+    assert_int_equal(count_ops(fused, SN_OP_sum), 0);
+    for (uint32_t i = 0; i < sn_graph_n_nodes(fused); i++) {
+        const sn_node_info *n = sn_graph_node_at(fused, (sn_node){i});
+        if (n->op == SN_OP_conv2d_dw)
+            assert_int_equal(n->attrs.conv_dw.wide, 1);
+    }
+    assert_int_equal(count_ops(fused, SN_OP_conv2d_dw), 2);
+    sn_graph_destroy(fused);
+    sn_graph_destroy(apart);
+    sn_graph_destroy(g);
+}
+
 static snug_status unjoin_scenario(snug_engine *e, void *ctx, snug_error *err) {
     sn_graph *g, *out = NULL;
     SNUG_TRY(sn_graph_parse(e, ctx, &g, err));
@@ -707,6 +741,7 @@ int main(void) {
         engine_test(test_fuse_leaves_batch_norms_that_are_no_line),
         engine_test(test_the_weight_gradient_of_a_concatenation_comes_in_parts),
         engine_test(test_narrow_parts_and_what_others_read_stay_joined),
+        engine_test(test_parts_that_are_read_in_f32_are_made_so),
         cmocka_unit_test(test_unjoin_survives_any_failed_request),
         engine_test(test_fuse_conv_network_in_pairs),
         engine_test(test_fuse_pools_before_relu),

@@ -68,6 +68,8 @@ bool sn_fuse_cross_entropy(sn_fuser *f, uint32_t n); /* fuse_xent.c */
 bool sn_fuse_pool_relu(sn_fuser *f, uint32_t n);     /* fuse_pool.c */
 bool sn_fuse_conv_pool(sn_fuser *f, uint32_t n);
 bool sn_fuse_wide(sn_fuser *f, uint32_t n); /* fuse_casts.c */
+/* The cast to f32 that alone reads a bf16 value; NULL: there is none. */
+sn_record *sn_fuse_only_widened(sn_fuser *f, sn_value v);
 /* All records at once, after the patterns. */
 void sn_fuse_operands(sn_fuser *f);
 void sn_fuse_round_sums(sn_fuser *f);

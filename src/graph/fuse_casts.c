@@ -41,7 +41,7 @@ static int64_t *wide_of(sn_record *r) {
 
 /* The cast to f32 that alone reads v. A gradient that f16 cannot hold must show (a loss scale waits
  * for it), so those are rounded behind their sum. */
-static sn_record *only_cast_of(sn_fuser *f, sn_value v) {
+sn_record *sn_fuse_only_widened(sn_fuser *f, sn_value v) {
     if (!sn_fuse_read_once(f, v) || sn_graph_type(f->g, v)->dtype != SNUG_BF16)
         return NULL;
     sn_record *r = &f->records[f->places[f->readers[v.i].first]];
@@ -56,7 +56,7 @@ bool sn_fuse_wide(sn_fuser *f, uint32_t n) {
     int64_t *wide = r ? wide_of(r) : NULL;
     bool all = wide != NULL;
     for (int k = 0; all && k < r->node.n_out; k++) {
-        found[k] = only_cast_of(f, r->out[k]);
+        found[k] = sn_fuse_only_widened(f, r->out[k]);
         all = found[k] != NULL;
     }
     if (!all)

@@ -149,6 +149,11 @@ bool sn_fuse_is_channel_sum(const sn_fuser *f, const sn_record *r, sn_value d) {
     return true;
 }
 
+/* Whether its result is f32 beside halves. */
+static bool is_wide(const sn_fuser *f, const sn_record *dw) {
+    return sn_graph_type(f->g, dw->out[0])->dtype != sn_graph_type(f->g, dw->in[1])->dtype;
+}
+
 /* The sum may stand before or behind; what it makes is made in place n, so nobody may read it
  * earlier. */
 static bool fuse_bias_gradient(sn_fuser *f, uint32_t n) {
@@ -161,7 +166,10 @@ static bool fuse_bias_gradient(sn_fuser *f, uint32_t n) {
         sn_record *sum = &f->records[f->places[readers->first + i]];
         if (!sn_fuse_is_channel_sum(f, sum, d))
             continue;
-        const sn_value total = sum->out[0];
+        sn_record *const cast = is_wide(f, dw) ? sn_fuse_only_widened(f, sum->out[0]) : NULL;
+        const sn_value total = cast ? cast->out[0] : sum->out[0];
+        if (sn_graph_type(f->g, total)->dtype != sn_graph_type(f->g, dw->out[0])->dtype)
+            continue;
         const sn_readers *users = &f->readers[total.i];
         if (users->n > 0 && f->places[users->first] < n)
             continue;
@@ -170,6 +178,8 @@ static bool fuse_bias_gradient(sn_fuser *f, uint32_t n) {
         dw->node.n_out = 2;
         f->maker[total.i] = n;
         sum->gone = true;
+        if (cast)
+            cast->gone = true;
         return true;
     }
     return false;

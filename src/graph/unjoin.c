@@ -12,9 +12,10 @@
 
 enum { CHANNELS = 3, WIDTH = 16 }; /* the axis; a part's extent is a multiple of this */
 
-/* Per value: how often it is read, and how often in either pass of a convolution. */
+/* Per value: how often it is read, how often in either pass of a convolution, and by casts of bf16
+ * to f32. */
 typedef struct {
-    uint32_t all, forward, weights;
+    uint32_t all, forward, weights, widened;
 } reads;
 
 typedef struct {
@@ -28,6 +29,11 @@ static const sn_node_info *node_at(const unjoiner *u, uint32_t i) {
     return sn_graph_node_at(u->g, (sn_node){i});
 }
 
+static bool is_widening(const unjoiner *u, const sn_node_info *n) {
+    return n->op == SN_OP_cast && sn_graph_type(u->g, n->in[0])->dtype == SNUG_BF16 &&
+           sn_graph_type(u->g, n->out[0])->dtype == SNUG_F32;
+}
+
 static void count_reads(unjoiner *u) {
     for (uint32_t i = 0; i < sn_graph_n_nodes(u->g); i++) {
         const sn_node_info *n = node_at(u, i);
@@ -37,6 +43,8 @@ static void count_reads(unjoiner *u) {
             u->of[n->in[0].i].forward++;
         if (n->op == SN_OP_conv2d_dw)
             u->of[n->in[0].i].weights++;
+        if (is_widening(u, n))
+            u->of[n->in[0].i].widened++;
     }
     for (uint32_t i = 0; i < sn_graph_n_outputs(u->g); i++)
         u->of[sn_graph_output_at(u->g, i).i].all++;
@@ -69,13 +77,28 @@ static bool has_any(const unjoiner *u) {
     return any;
 }
 
+/* What is only read as f32 is made so, for sums over slices: no cast could reach the parts behind
+ * their concatenation. */
+static bool is_widened(const unjoiner *u, sn_value v) {
+    return u->of[v.i].widened > 0 && u->of[v.i].widened == u->of[v.i].all;
+}
+
+/* A cast of what is wide now. */
+static bool is_done(const unjoiner *u, const sn_node_info *n) {
+    const uint32_t maker = sn_graph_value_at(u->g, n->in[0])->node.i;
+    return is_widening(u, n) && is_widened(u, n->in[0]) && maker < sn_graph_n_nodes(u->g) &&
+           joined_input(u, node_at(u, maker));
+}
+
 static void unjoin(unjoiner *u, const sn_node_info *n, const sn_node_info *join) {
     sn_value parts[SN_MAX_IN], in[2] = {SN_NO_VALUE, u->to.value[n->in[1].i]};
     sn_graph_set_owner_at(u->to.to, n->owner);
     sn_graph_set_part(u->to.to, n->part);
+    sn_attrs attrs = n->attrs;
+    attrs.conv_dw.wide |= is_widened(u, n->out[0]);
     for (int k = 0; k < join->n_in; k++) {
         in[0] = u->to.value[join->in[k].i];
-        parts[k] = sn_build(&u->b, SN_OP_conv2d_dw, &n->attrs, in, 2);
+        parts[k] = sn_build(&u->b, SN_OP_conv2d_dw, &attrs, in, 2);
     }
     u->to.value[n->out[0].i] = sn_build_concat(&u->b, parts, join->n_in, CHANNELS - 1);
 }
@@ -85,6 +108,8 @@ static snug_status rewrite(unjoiner *u, snug_error *err) {
         const sn_node_info *n = node_at(u, i), *join = joined_input(u, n);
         if (join)
             unjoin(u, n, join);
+        else if (n->op == SN_OP_cast && is_done(u, n))
+            u->to.value[n->out[0].i] = u->to.value[n->in[0].i];
         else
             SNUG_TRY(sn_replay_node(&u->to, n, err));
     }

@@ -143,13 +143,17 @@ int py_is_symbol(PyObject *o);
 /* -1: the value has no place in the dtype. Numbers as bytes of that dtype. */
 int py_put_number(PyObject *o, snug_dtype dtype, void *to);
 int py_is_number(PyObject *o); /* bool, int, float, or a NumPy scalar */
+
+/* --- py_array.c ------------------------------------------------------------------------------- */
 int py_is_array(PyObject *o);
+uint16_t py_bf16_of(float f); /* rounded to even */
 /* The buffer of an array or NumPy scalar, also of ml_dtypes' bfloat16. */
 int py_array_buffer(PyObject *o, Py_buffer *b);
 /* The dtype that it has; -1 where tensors cannot have it. */
 int py_array_dtype(const char *format, Py_ssize_t itemsize);
 /* Copies a strided buffer into dense elements of the dtype. */
 int py_put_array(const Py_buffer *from, int from_dtype, snug_dtype dtype, void *to);
+PyObject *py_retype_dlpack(PyObject *module, PyObject *args);
 
 /* --- py_list.c -------------------------------------------------------------------------------- */
 snug_tensor *py_convert_list(PyObject *o, int dtype, py_wish wish);
@@ -168,7 +172,6 @@ PyObject *py_filled_array(PyObject *array, const snug_type *type);
 int py_settle(snug_tensor *t, size_t bytes);
 int py_read(snug_tensor *t, void *to, size_t bytes); /* Peek in a trace */
 PyObject *py_read_part(PyObject *module, PyObject *args);
-PyObject *py_retype_dlpack(PyObject *module, PyObject *args); /* py_dlpack.c */
 extern PyType_Slot py_number_slots[];
 PyTypeObject *py_make_tensor_type(PyObject *module);
 PyTypeObject *py_make_variable_type(PyObject *module);

@@ -35,14 +35,16 @@ static bool is_refusal(snug_status status) {
 
 static snug_status find_row(precision_report *r, int i, const char *models, snug_error *err) {
     precision_row *const row = &r->rows[i];
+    snug_error why;
     row->is_models = strcmp(sn_policy_names[i], models) == 0;
-    snug_status status = snug_model_set_precision(r->model, sn_policy_names[i], err);
+    snug_status status = snug_model_set_precision(r->model, sn_policy_names[i], &why);
     if (status == SNUG_OK)
-        status = sn_model_verdict(r->model, &r->quick, &row->info, err);
-    if (!is_refusal(status))
-        return status;
-    sn_print(row->refused, sizeof row->refused, "%s", err->text);
-    return SNUG_OK;
+        status = sn_model_verdict(r->model, &r->quick, &row->info, &why);
+    if (is_refusal(status))
+        sn_print(row->refused, sizeof row->refused, "%s", why.text);
+    else if (status != SNUG_OK && err)
+        *err = why;
+    return is_refusal(status) ? SNUG_OK : status;
 }
 
 static snug_status find_rows(precision_report *r, snug_error *err) {

@@ -628,7 +628,7 @@ class Json(Case):
         for train in ([], ["--train"]):
             p = self.json_of("plan", self.model, "--batch", 8, *train)
             self.keys(p, "model", "batch", "train", "peak_bytes", "fits", "budget_bytes", "floor_bytes", "slices",
-                      "recomputed", "spilled_bytes", "step_seconds", "plain_seconds", "means", "state_bytes", "arena_bytes", "lower_bound_bytes", "gap",
+                      "precision", "recomputed", "spilled_bytes", "step_seconds", "plain_seconds", "means", "state_bytes", "arena_bytes", "lower_bound_bytes", "gap",
                       "flops", "nodes", "steps", "peak_layer", "peak_operator", "rows", "inputs", "loss", "layers")
             self.assertEqual(p["train"], bool(train))
             self.assertEqual([r["name"] for r in p["layers"]], ["hidden", "out"])

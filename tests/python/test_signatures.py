@@ -135,7 +135,7 @@ HERE = {
     ("_misc.py: to_code", "experimental_optional_features"): "Python's own control flow is followed",
     ("_misc.py: is_gpu_available", "cuda_only"): "each card is CUDA's",
     ("_numpy.py: array", "copy"): "tensors do not change: a copy cannot be told from its original",
-    ("_numpy.py: _Capsule.__dlpack__", "max_version"): "who knows a later version reads the first",
+    ("_arrays.py: _Capsule.__dlpack__", "max_version"): "who knows a later version reads the first",
     ("_saved.py: load", "tags"): "Snug's files have one graph",
     ("_train.py: _Status.initialize_or_restore", "session"): "variables have their values when they are made",
     ("_variable.py: Variable.eval", "session"): "variables of eager programs are in no session",

@@ -163,6 +163,8 @@ def get(identifier):
     if isinstance(identifier, str):
         return DTypePolicy(identifier)
     try:
+        if isinstance(identifier, int):
+            raise TypeError         # TensorFlow's number of a dtype is none of Keras' names
         return DTypePolicy(as_dtype(identifier).name)
     except (TypeError, ValueError):
         raise ValueError(f"Cannot interpret `dtype` argument. Expected a string or an instance of DTypePolicy. Received: dtype={identifier}") from None
