@@ -917,11 +917,9 @@ class Training(Case):
                 self.assertEqual(len(files.read_npy(out)[1]), 120)
                 self.assertGreater(self.json_of("evaluate", self.model, *given, "--weights", w, "--x", self.x, "--y", self.y)["accuracy"], 0.2)
 
-    def test_a_loss_scale_does_not_go_with_accumulated_gradients(self):
-        optimizer = ("--optimizer", "sgd:gradient_accumulation_steps=2")
-        self.fails(1, "does not go with gradient_accumulation_steps yet; take mixed_bfloat16",
-                   args=self.fit_args("--precision", "mixed_f16", *optimizer))
-        self.ok(*self.fit_args("--precision", "mixed_bf16", *optimizer))
+    def test_a_loss_scale_goes_with_accumulated_gradients(self):
+        for precision in ("mixed_f16", "mixed_bf16"):
+            self.ok(*self.fit_args("--precision", precision, "--optimizer", "sgd:gradient_accumulation_steps=2"))
 
     def test_halves_take_less(self):
         """The arena of a step, in the same run: less with halves, and only where it was asked for."""
