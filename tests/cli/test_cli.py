@@ -961,11 +961,9 @@ class Training(Case):
             self.ok("fit", model, *given("train"), *half, "--epochs", epochs, "--batch", 64, "--shuffle", "--seed", 1, "--save", w)
             self.assertGreaterEqual(self.json_of("evaluate", model, *given("test"), *half, "--weights", w)["accuracy"], least, precision)
 
-    def test_a_loss_scale_does_not_go_with_accumulated_gradients(self):
-        optimizer = ("--optimizer", "sgd:gradient_accumulation_steps=2")
-        self.fails(1, "does not go with gradient_accumulation_steps yet; take mixed_bfloat16",
-                   args=self.fit_args("--precision", "mixed_f16", *optimizer))
-        self.ok(*self.fit_args("--precision", "mixed_bf16", *optimizer))
+    def test_a_loss_scale_goes_with_accumulated_gradients(self):
+        for precision in ("mixed_f16", "mixed_bf16"):
+            self.ok(*self.fit_args("--precision", precision, "--optimizer", "sgd:gradient_accumulation_steps=2"))
 
     def test_halves_take_less(self):
         """The arena of a step, in the same run: less with halves, and only where it was asked for."""
@@ -1014,9 +1012,6 @@ class Training(Case):
         self.fails(2, "leave --weights out", args=("plan", self.model, "--weights", "w.safetensors", "--precisions"))
 
     def test_precisions_that_are_refused_or_do_not_fit(self):
-        rows = self.precisions(self.model, "--train", "--optimizer", "sgd:gradient_accumulation_steps=2")
-        self.assertIn("does not go with gradient_accumulation_steps", rows["mixed_f16"]["refused"])
-        self.assertNotIn("refused", rows["mixed_bf16"])
         large = files.model(self.at("large.json"), 64, [files.dense(name, 2000, "relu") for name in "ab"])
         rows = self.precisions(large, "--train", "--budget", "16MiB")
         self.assertEqual({(row["fits"], "of_f32" in row, row["floor_bytes"] > 16 << 20) for row in rows.values()}, {(False, False, True)})
