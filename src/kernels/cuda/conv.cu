@@ -240,8 +240,10 @@ void sn_conv_choose(const sn_gpu *g, const sn_conv *v, sn_dnn_kind kind, const s
         take(out, "own:mma", 0);
         return;
     }
-    if (dtype != SNUG_F64 && choose_library(g, v, kind, t, out))
+    if (dtype != SNUG_F64 && choose_library(g, v, kind, t, out)) {
+        out->efficiency = sn_library_efficiency(dtype);
         return;
+    }
     out->efficiency = depthwise ? 0.015 : 0.01;
     const size_t plain = dw ? sn_conv_plain_dw_bytes(g, v, dtype) : 0;
     /* Addresses may turn out to be the plain kernel's. */

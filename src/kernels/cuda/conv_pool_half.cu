@@ -1,14 +1,14 @@
-/* conv_pool_half.cu: the kernels of conv_pool_mma.cu for halves, on tensor cores that take halves:
- * 3 x 3 convolution of 3 channels, bias, relu and 2 x 2 max-pooling in one, and its weight gradient
- * in another, summed in f32; and the first without pooling. Tiles are the same, and which rows and
- * columns products have.
+/* conv_pool_half.cu: the kernels of conv_pool_mma.cu for halves, on tensor cores that take
+ * halves: 3 x 3 convolution of 3 channels, bias, relu and 2 x 2 max-pooling in one, and its
+ * weight gradient in another, summed in f32; and the first without pooling. Tiles are the same,
+ * and which rows and columns products have.
  *
- * Forward: a product has 16 terms, and two make a line: taps 0-7 of the first and of the second line
- * of x; those of the third and tap 8 of all three. What the convolution gives is rounded before it
- * is pooled, so that pairs of channels are pooled at once.
+ * Forward: a product has 16 terms, and two make a line: taps 0-7 of the first and of the second
+ * line of x; those of the third and tap 8 of all three. What the convolution gives is rounded
+ * before it is pooled, so that pairs of channels are pooled at once.
  *
- * Gradient: terms are 8 pooled pixels x 2 columns, an even one and the odd one beside it, which lie
- * in shared memory as one word: x and what is 3 behind it. */
+ * Gradient: terms are 8 pooled pixels x 2 columns, an even one and the odd one beside it, which
+ * lie in shared memory as one word: x and what is 3 behind it. */
 #include "kernels/cuda/conv_pool_tiles.h"
 #include "kernels/cuda/mma_half.h"
 
@@ -356,8 +356,8 @@ static __device__ __forceinline__ pooled load_pooled(const M *d, const uint8_t *
     return p;
 }
 
-/* Where the gradients of a pixel go in a line: bit q for channel q in the even column, bit 16 + q in
- * the odd one. */
+/* Where the gradients of a pixel go in a line: bit q for channel q in the even column, bit 16 +
+ * q in the odd one. */
 static __device__ __forceinline__ uint32_t places_of(const pooled &p, int line) {
     const uint32_t here = p.plane[2] & (line ? p.plane[1] : ~p.plane[1]) & 15u;
     return (here & ~p.plane[0]) | (here & p.plane[0]) << 16;

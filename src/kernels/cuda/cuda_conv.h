@@ -97,7 +97,7 @@ size_t sn_conv_depthwise_dw_bytes(const sn_conv *v);
 void sn_conv_depthwise_dw(const sn_cuda_call *c, const sn_conv *v, const sn_cuda_conv *o,
                           void *scratch);
 
-/* --- 3 x 3 filters of 3 channels, halves on tensor cores (conv_pool_half.cu): forward ----------- */
+/* --- 3 x 3 filters of 3 channels, forward, halves on tensor cores (conv_pool_half.cu) --------- */
 bool sn_conv_first_takes(const sn_gpu *g, const sn_conv *v, snug_dtype dtype);
 void sn_conv_first(const sn_cuda_call *c, const sn_conv *v, const sn_cuda_conv *o);
 

@@ -1,10 +1,11 @@
 /* dense.cu: C = A B for rows of A with millions of terms and a B of few columns. The sum of an
- * element is cut into ranges of RANGE terms, by the number of terms alone; a block makes those of
- * 32 rows of A over one range, a second kernel adds the ranges.
+ * element is cut into ranges of RANGE terms, by the number of terms alone; a block makes those
+ * of 32 rows of A over one range, a second kernel adds the ranges.
  *
- * B is rounded to A's type. A warp owns ROWS rows of A, its lanes take turns with the terms: ROWS * N sums in registers.
- * CHUNK rows of B at a time lie in shared memory for all warps, the next ones are on their way.
- * Lanes and ranges are added as trees whose form depends on the number of terms alone. */
+ * B is rounded to A's type. A warp owns ROWS rows of A, its lanes take turns with the terms:
+ * ROWS * N sums in registers. CHUNK rows of B at a time lie in shared memory for all warps, the
+ * next ones are on their way. Lanes and ranges are added as trees whose form depends on the
+ * number of terms alone. */
 #include "kernels/cuda/dense.h"
 
 #include "kernels/cuda/cuda_act.h"

@@ -1,18 +1,18 @@
-/* dense_adam.cu: the family matmul_adam: Adam's update of weights w [M, N] by the gradient x^T dy
- * of x [K, M] and dy [K, N], which is in memory only where it is an output; in the row
+/* dense_adam.cu: the family matmul_adam: Adam's update of weights w [M, N] by the gradient x^T
+ * dy of x [K, M] and dy [K, N], which is in memory only where it is an output; in the row
  * matmul_adam_dx also dx = dy w^T with the weights as they were, which may lie over x.
  *
- * Few columns: a block owns SPAN rows of w, a thread 1 or 2 neighbours of them, of halves 4, with all
- * columns. It goes through x once, STAGED images at a time: first all of them are read, then overwritten by dx,
- * since the compiler may move no load over a store (256 images: 5.5 ms; 12.6 where 8 images at a
- * time took turns). The gradients then go through shared memory to the update, whose reads and
- * writes are in order. Sums are added in the order of the images.
+ * Few columns: a block owns SPAN rows of w, a thread 1 or 2 neighbours of them, of halves 4,
+ * with all columns. It goes through x once, STAGED images at a time: first all of them are read,
+ * then overwritten by dx, since the compiler may move no load over a store (256 images: 5.5 ms;
+ * 12.6 where 8 images at a time took turns). The gradients then go through shared memory to the
+ * update, whose reads and writes are in order. Sums are added in the order of the images.
  *
  * Many columns: the gradient is a product of cuBLASLt into scratch, dx another, and the update a
  * pass over them. Otherwise: three plain kernels, of the averages, dx, and the weights.
  *
- * The same without the update, for a batch that goes in slices and for halves: the gradient alone, dx
- * alone. */
+ * The same without the update, for a batch that goes in slices and for halves: the gradient
+ * alone, dx alone. */
 #include "kernels/cuda/dense.h"
 
 #include "kernels/cuda/half_types.h"

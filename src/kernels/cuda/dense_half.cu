@@ -1,9 +1,9 @@
-/* dense_half.cu: the product C = A B of dense.cu for halves on tensor cores. A block makes the sums of 32
- * rows of A over one range of terms, each of its warps of an eighth of that, and adds them, in order;
- * so a row's bits depend on the number of terms alone. B is rounded to A's type.
+/* dense_half.cu: the product C = A B of dense.cu for halves on tensor cores. A block makes the
+ * sums of 32 rows of A over one range of terms, each of its warps of an eighth of that, and adds
+ * them, in order; so a row's bits depend on the number of terms alone. B is rounded to A's type.
  *
- * Which terms of 32 a lane has is as memory has them, eight at once: a product takes its terms in any
- * order. */
+ * Which terms of 32 a lane has is as memory has them, eight at once: a product takes its terms
+ * in any order. */
 #include "kernels/cuda/dense.h"
 #include "kernels/cuda/mma_half.h"
 

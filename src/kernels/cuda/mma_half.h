@@ -36,14 +36,10 @@ static __device__ __forceinline__ void sn_half_multiply(float d[4], const uint32
 /* Two neighbours as a register. */
 template <class M> static __device__ __forceinline__ uint32_t sn_half_pair(float low, float high);
 template <> __device__ __forceinline__ uint32_t sn_half_pair<sn_brain>(float low, float high) {
-    uint32_t bits;
-    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(bits) : "f"(high), "f"(low));
-    return bits;
+    return sn_brain_bits(low, high);
 }
 template <> __device__ __forceinline__ uint32_t sn_half_pair<sn_half>(float low, float high) {
-    uint32_t bits;
-    asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(bits) : "f"(high), "f"(low));
-    return bits;
+    return sn_half_bits(low, high);
 }
 template <class M> static __device__ __forceinline__ float2 sn_half_two(uint32_t bits) {
     M low, high;
