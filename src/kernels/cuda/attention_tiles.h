@@ -1,7 +1,7 @@
-/* attention_tiles.h: what attention on tensor cores has in common for all types: a block's rows, the
- * weights of a tile in registers, as accumulators of products have them (columns 8 i + 2 t and the
- * next of rows g and g + 8 in s[i]), and the order in which tiles go by. For files that the emulator
- * does without. */
+/* attention_tiles.h: what attention on tensor cores has in common for all types: a block's rows,
+ * the weights of a tile in registers, as accumulators of products have them (columns 8 i + 2 t
+ * and the next of rows g and g + 8 in s[i]), and the order in which tiles go by. For files that
+ * the emulator does without. */
 #ifndef SN_KERNELS_CUDA_ATTENTION_TILES_H
 #define SN_KERNELS_CUDA_ATTENTION_TILES_H
 

@@ -75,6 +75,9 @@ static __device__ __forceinline__ float widened(uint16_t bits, int type) {
 static __device__ __forceinline__ uint16_t narrowed(float x, int type) {
     return type == SN_CHAIN_F16 ? sn_half_bits(x) : sn_brain_bits(x);
 }
+static __device__ __forceinline__ uint32_t narrowed(float low, float high, int type) {
+    return type == SN_CHAIN_F16 ? sn_half_bits(low, high) : sn_brain_bits(low, high);
+}
 
 /* One element of any type, held as a double. What was loaded is looked at later, so that loads
  * need not wait for each other. */
@@ -191,8 +194,11 @@ template <bool halves> struct four_of {
         four r = x;
         if (is_half(type)) {
 #pragma unroll
-            for (int k = 0; k < 4; k++)
-                r.v[k] = widened(narrowed(x.v[k], type), type);
+            for (int k = 0; k < 4; k += 2) {
+                const uint32_t two = narrowed(x.v[k], x.v[k + 1], type);
+                r.v[k] = widened((uint16_t)two, type);
+                r.v[k + 1] = widened((uint16_t)(two >> 16), type);
+            }
         }
         return r;
     }
@@ -204,7 +210,7 @@ template <bool halves> struct four_of {
         two_words w;
 #pragma unroll
         for (int k = 0; k < 2; k++)
-            w.bits[k] = narrowed(v[2 * k], type) | (uint32_t)narrowed(v[2 * k + 1], type) << 16;
+            w.bits[k] = narrowed(v[2 * k], v[2 * k + 1], type);
         ((two_words *)to)[i] = w;
     }
     template <class F>

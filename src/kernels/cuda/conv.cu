@@ -4,6 +4,7 @@
  *   an engine of cuDNN     one group; filters are turned into scratch and back around it
  *   products of a turned x the gradient of 3 x 3 filters with many channels (conv_turned.cu)
  *   product of patches     the gradient of filters of few channels (conv_patches.cu)
+ *   first layer            3 x 3 filters of 3 channels, of halves (conv_pool_half.cu)
  *   depthwise              one filter per channel (conv_depthwise.cu)
  *   plain                  the rest, and everything where cuDNN is missing (conv_own.cu)
  *
@@ -235,8 +236,14 @@ void sn_conv_choose(const sn_gpu *g, const sn_conv *v, sn_dnn_kind kind, const s
     const snug_dtype dtype = t->dtype;
     const bool dw = kind == SN_DNN_DW, depthwise = sn_depthwise_takes(v, dtype);
     out->efficiency = 1;
-    if (dtype != SNUG_F64 && choose_library(g, v, kind, t, out))
+    if (kind == SN_DNN_FORWARD && sn_conv_first_takes(g, v, dtype)) {
+        take(out, "own:mma", 0);
         return;
+    }
+    if (dtype != SNUG_F64 && choose_library(g, v, kind, t, out)) {
+        out->efficiency = sn_library_efficiency(dtype);
+        return;
+    }
     out->efficiency = depthwise ? 0.015 : 0.01;
     const size_t plain = dw ? sn_conv_plain_dw_bytes(g, v, dtype) : 0;
     /* Addresses may turn out to be the plain kernel's. */
@@ -425,7 +432,9 @@ snug_status sn_conv_run(const sn_cuda_call *c, const sn_conv_step *step, const s
                 : kind == SN_DNN_DX    ? run_dx
                                        : run_dw)(c, step, v, o, scratch, err);
     const bool depthwise = sn_depthwise_takes(v, o->types.dtype) && has_packs(o, scratch);
-    if (kind == SN_DNN_FORWARD)
+    if (kind == SN_DNN_FORWARD && sn_conv_first_takes(c->gpu, v, o->types.dtype))
+        sn_conv_first(c, v, o);
+    else if (kind == SN_DNN_FORWARD)
         (depthwise ? sn_conv_depthwise : sn_conv_plain)(c, v, o);
     else if (kind == SN_DNN_DX)
         (depthwise ? sn_conv_depthwise_dx : sn_conv_plain_dx)(c, v, o);

@@ -204,11 +204,12 @@ static snug_status run(const sn_cuda_call *c, sn_dnn_kind kind, const sn_cuda_co
                        snug_error *err) {
     const sn_conv_pool q = of_call(c->call, kind);
     void *scratch = c->call->workspace;
+    const bool half = sn_dtype_is_half(o->o.types.dtype);
     if (is_mma(c->gpu, &q, kind, o->o.types.dtype)) {
         if (kind == SN_DNN_DW)
-            sn_conv_pool_mma_dw(c, &q, o, scratch);
+            (half ? sn_conv_pool_half_dw : sn_conv_pool_mma_dw)(c, &q, o, scratch);
         else
-            sn_conv_pool_mma(c, &q, o);
+            (half ? sn_conv_pool_half : sn_conv_pool_mma)(c, &q, o);
     } else if (is_wide(c->gpu, &q, o->o.types.dtype)) {
         return run_wide(c, &q, kind, o, err);
     } else if (kind == SN_DNN_FORWARD) {

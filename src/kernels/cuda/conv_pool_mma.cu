@@ -1,5 +1,5 @@
 /* conv_pool_mma.cu: 3 x 3 convolution of 3 channels, bias, relu and 2 x 2 max-pooling in one
- * kernel, and its weight gradient in another, on tensor cores (TF32, which holds all halves).
+ * kernel, and its weight gradient in another, on tensor cores (TF32).
  *
  * A block takes a tile of ROWS x COLUMNS pooled pixels; the pixels of x under it lie in shared
  * memory, rounded to TF32. The taps of a filter are 27 = 3 rows of 9 floats that lie side by side
@@ -15,8 +15,7 @@
  * is 4 n + q), terms are 4 pooled pixels x 2 columns; an entry is the pooled gradient where the
  * code names that place, else 0. A grid that stays makes one sum per block; a second kernel adds
  * them in order. */
-#include "kernels/cuda/cuda_conv_pool.h"
-#include "kernels/cuda/own.h"
+#include "kernels/cuda/conv_pool_tiles.h"
 #include "kernels/cuda/tf32.h"
 
 #ifdef SN_CUDA_EMULATED
@@ -39,19 +38,6 @@ void sn_conv_pool_mma_dw(const sn_cuda_call *c, const sn_conv_pool *q, const sn_
 
 #else
 
-enum {
-    WARPS = 4,
-    THREADS = 32 * WARPS,
-    COLUMNS = 8 * WARPS, /* pooled, of a tile */
-    ROWS = 16,
-    CHANNELS = 32,
-    HIGH = 2 * ROWS + 2,          /* lines of x under a tile */
-    WIDE = 3 * (2 * COLUMNS + 2), /* floats of one */
-    PITCH = WIDE + 2,             /* whole float4s */
-    TAPS = 28,                    /* and the bias */
-    RESIDENT = 5                  /* blocks of the gradient on a multiprocessor */
-};
-
 bool sn_conv_pool_mma_takes(const sn_gpu *g, const sn_conv_pool *q) {
     const sn_conv *v = &q->v;
     const sn_pool *p = &q->p;
@@ -65,20 +51,7 @@ bool sn_conv_pool_mma_takes(const sn_gpu *g, const sn_conv_pool *q) {
 }
 
 /* --- pieces ---------------------------------------------------------------------------------- */
-/* M: what x, y and dy are of. */
-template <class M> struct pool_job {
-    const M *x, *dy;
-    sn_line<M> w, bias; /* bias.data NULL: none */
-    M *y;
-    float *partial;
-    uint8_t *code;
-    int64_t N;
-    int H, W, O, oh, ow;   /* oh, ow: pooled */
-    int top, left;         /* padding */
-    int down, across;      /* tiles */
-    int64_t tiles;         /* images, down, across */
-    bool relu, wide_reads; /* x may be read by fours */
-};
+typedef pool_job<float> job;
 
 static __device__ __forceinline__ void multiply4(float d[4], uint32_t a0, uint32_t a1,
                                                  uint32_t b0) {
@@ -88,36 +61,20 @@ static __device__ __forceinline__ void multiply4(float d[4], uint32_t a0, uint32
         : "r"(a0), "r"(a1), "r"(b0));
 }
 
-/* Where a tile lies: image and first pooled pixel. */
-typedef struct {
-    int64_t n;
-    int i, j;
-} corner;
-
-template <class J> static __device__ __forceinline__ corner corner_of(const J &o, int64_t tile) {
-    corner at;
-    const int inside = (int)(tile % (o.down * o.across));
-    at.n = tile / (o.down * o.across);
-    at.i = inside / o.across * ROWS;
-    at.j = inside % o.across * COLUMNS;
-    return at;
-}
-
 /* The pixels of x under a tile, zeros outside the image; AHEAD loads on their way. */
-template <int AHEAD, class M>
-static __device__ void fetch(const pool_job<M> &o, const corner &at, uint32_t *to) {
+template <int AHEAD> static __device__ void fetch(const job &o, const corner &at, uint32_t *to) {
     const int row0 = 2 * at.i - o.top, first = 3 * (2 * at.j - o.left), line = 3 * o.W;
-    const M *image = o.x + at.n * o.H * line;
+    const float *image = o.x + at.n * o.H * line;
     if (o.wide_reads) {
 #pragma unroll AHEAD
         for (int e = (int)threadIdx.x; e < HIGH * (PITCH / 4); e += THREADS) {
             const int r = e / (PITCH / 4), q = e % (PITCH / 4) * 4, row = row0 + r,
                       at_x = first + q;
-            sn_four<M> v = {};
-            if (row >= 0 && row < o.H && at_x < line) /* lines end with a whole four */
-                v = *(const sn_four<M> *)(image + (int64_t)row * line + at_x);
+            float4 v = make_float4(0, 0, 0, 0);
+            if (row >= 0 && row < o.H && at_x < line) /* lines end with a whole float4 */
+                v = *(const float4 *)(image + (int64_t)row * line + at_x);
             *(uint4 *)(to + r * PITCH + q) =
-                make_uint4(sn_tf32(v.v[0]), sn_tf32(v.v[1]), sn_tf32(v.v[2]), sn_tf32(v.v[3]));
+                make_uint4(sn_tf32(v.x), sn_tf32(v.y), sn_tf32(v.z), sn_tf32(v.w));
         }
         return;
     }
@@ -134,24 +91,17 @@ typedef struct {
     uint32_t low[4][3], high[4][3], last[4];
 } filters;
 
-/* Rounded to x's type. */
-template <class M>
-static __device__ __forceinline__ uint32_t filter_at(const pool_job<M> &o, int i) {
-    return sn_tf32((float)(M)o.w[i]);
-}
-
-template <class M>
-static __device__ void load_filters(const pool_job<M> &o, int first, filters *f) {
+static __device__ void load_filters(const job &o, int first, filters *f) {
     const int g = (int)threadIdx.x % 32 / 4, t = (int)threadIdx.x % 4;
 #pragma unroll
     for (int q = 0; q < 4; q++) {
-        const int w = first + 8 * (g / 2) + 2 * q + g % 2;
+        const float *w = o.w.data + first + 8 * (g / 2) + 2 * q + g % 2;
 #pragma unroll
         for (int ky = 0; ky < 3; ky++) {
-            f->low[q][ky] = filter_at(o, w + (9 * ky + t) * o.O);
-            f->high[q][ky] = filter_at(o, w + (9 * ky + t + 4) * o.O);
+            f->low[q][ky] = sn_tf32(w[(9 * ky + t) * o.O]);
+            f->high[q][ky] = sn_tf32(w[(9 * ky + t + 4) * o.O]);
         }
-        f->last[q] = t < 3 ? filter_at(o, w + (9 * t + 8) * o.O) : 0u;
+        f->last[q] = t < 3 ? sn_tf32(w[(9 * t + 8) * o.O]) : 0u;
     }
 }
 
@@ -202,8 +152,7 @@ static __device__ __forceinline__ float pool(float v0, float v1, float v2, float
 
 /* Eight channels of one pooled pixel from two lines' sums: 0, 1 the even column, 2, 3 the odd.
  * Gives their codes, a byte for each plane. */
-template <class M>
-static __device__ uint32_t store_pixel(const pool_job<M> &o, int64_t pixel, int channel, bool there,
+static __device__ uint32_t store_pixel(const job &o, int64_t pixel, int channel, bool there,
                                        const float up[4][4], const float down[4][4]) {
     float y[8];
     uint32_t bits[3] = {0, 0, 0};
@@ -213,37 +162,14 @@ static __device__ uint32_t store_pixel(const pool_job<M> &o, int64_t pixel, int 
         y[e] = pool(up[q][s], up[q][s + 2], down[q][s], down[q][s + 2], o.relu, e, bits);
     }
     if (there) {
-        enum { PACK = 16 / sizeof(M) };
-        struct __align__(16) pack {
-            M v[PACK];
-        };
-        pack *to = (pack *)(o.y + pixel * o.O + channel), p;
-#pragma unroll
-        for (int e = 0; e < 8; e++) {
-            p.v[e % PACK] = (M)y[e];
-            if (e % PACK == PACK - 1)
-                to[e / PACK] = p;
-        }
+        float4 *to = (float4 *)(o.y + pixel * o.O + channel);
+        to[0] = make_float4(y[0], y[1], y[2], y[3]);
+        to[1] = make_float4(y[4], y[5], y[6], y[7]);
     }
     return bits[0] | bits[1] << 8 | bits[2] << 16;
 }
 
-/* The codes of 32 channels of a pixel, eight of each of four lanes: lane t stores plane t. */
-template <class M>
-static __device__ void store_codes(const pool_job<M> &o, int64_t pixel, int first, bool there,
-                                   uint32_t bits) {
-    const int t = (int)threadIdx.x % 4;
-    uint32_t word = 0;
-#pragma unroll
-    for (int e = 0; e < 4; e++)
-        word |= (__shfl_sync(0xffffffffu, bits, e, 4) >> 8 * t & 255u) << 8 * e;
-    if (there && t < 3)
-        *(uint32_t *)(o.code + (pixel * 3 + t) * (o.O / 8) + first / 8) = word;
-}
-
-template <class M>
-static __global__ void __launch_bounds__(THREADS, 4)
-    pool_tiles(const __grid_constant__ pool_job<M> o) {
+static __global__ void __launch_bounds__(THREADS, 4) pool_tiles(const __grid_constant__ job o) {
     __shared__ __align__(16) uint32_t x[HIGH * PITCH];
     const int lane = (int)threadIdx.x % 32, warp = (int)threadIdx.x / 32, g = lane / 4,
               t = lane % 4;
@@ -254,7 +180,7 @@ static __global__ void __launch_bounds__(THREADS, 4)
     load_filters(o, first, &f);
 #pragma unroll
     for (int e = 0; e < 8; e++)
-        bias[e] = o.bias.data ? (float)o.bias[first + 8 * t + e] : 0.0f;
+        bias[e] = o.bias.data ? o.bias[first + 8 * t + e] : 0.0f;
     fetch<4>(o, at, x);
     __syncthreads();
     const uint32_t *column = x + 6 * (8 * warp + g);
@@ -283,43 +209,9 @@ static __global__ void __launch_bounds__(THREADS, 4)
     }
 }
 
-template <class M> static pool_job<M> job_of(const sn_conv_pool *q, const sn_cuda_conv_pool *o) {
-    pool_job<M> k = {};
-    k.x = (const M *)o->o.x;
-    k.w = sn_line_at<M>(o->o.w, o->o.types.w);
-    k.bias = sn_line_at<M>(o->o.bias, o->o.types.bias);
-    k.dy = (const M *)o->o.dy;
-    k.y = (M *)o->o.y;
-    k.code = o->code;
-    k.N = q->v.N;
-    k.H = (int)q->v.H;
-    k.W = (int)q->v.W;
-    k.O = (int)q->v.O;
-    k.oh = (int)q->p.oh;
-    k.ow = (int)q->p.ow;
-    k.top = (int)q->v.pad[0];
-    k.left = (int)q->v.pad[2];
-    k.down = (k.oh + ROWS - 1) / ROWS;
-    k.across = (k.ow + COLUMNS - 1) / COLUMNS;
-    k.tiles = k.N * k.down * k.across;
-    k.relu = q->relu;
-    k.wide_reads = k.left == 0 && 3 * k.W % 4 == 0 && sn_aligned(k.x);
-    return k;
-}
-
-template <class M>
-static void forward(const sn_cuda_call *c, const sn_conv_pool *q, const sn_cuda_conv_pool *o) {
-    const pool_job<M> k = job_of<M>(q, o);
-    SN_LAUNCH((pool_tiles<M>), (unsigned)(k.tiles * (k.O / CHANNELS)), THREADS, 0, c->stream, k);
-}
-
 void sn_conv_pool_mma(const sn_cuda_call *c, const sn_conv_pool *q, const sn_cuda_conv_pool *o) {
-    if (o->o.types.dtype == SNUG_F32)
-        forward<float>(c, q, o);
-    else if (o->o.types.dtype == SNUG_F16)
-        forward<sn_half>(c, q, o);
-    else
-        forward<sn_brain>(c, q, o);
+    const job k = job_of<float>(q, o);
+    SN_LAUNCH(pool_tiles, (unsigned)(k.tiles * (k.O / CHANNELS)), THREADS, 0, c->stream, k);
 }
 
 /* --- the weights' gradient ------------------------------------------------------------------- */
@@ -374,19 +266,18 @@ static __device__ __forceinline__ void add_pixels(const uint32_t *x, const rows 
 }
 
 /* A thread's pixel and channels: the gradient and the codes' planes, shifted to its channels. */
-template <class M> struct pooled {
-    sn_four<M> d;
+typedef struct {
+    float4 d;
     uint32_t plane[3];
-};
+} pooled;
 
-template <class M>
-static __device__ __forceinline__ pooled<M> load_pooled(const M *d, const uint8_t *code, int plane,
-                                                        bool there) {
+static __device__ __forceinline__ pooled load_pooled(const float *d, const uint8_t *code, int plane,
+                                                     bool there) {
     const int shift = (int)threadIdx.x % 32 / 4 * 4;
-    pooled<M> p = {};
+    pooled p = {make_float4(0, 0, 0, 0), {0, 0, 0}};
     if (!there)
         return p;
-    p.d = *(const sn_four<M> *)d;
+    p.d = *(const float4 *)d;
 #pragma unroll
     for (int e = 0; e < 3; e++)
         p.plane[e] = *(const uint32_t *)(code + e * plane) >> shift;
@@ -394,65 +285,36 @@ static __device__ __forceinline__ pooled<M> load_pooled(const M *d, const uint8_
 }
 
 /* The rows of a tile; the next one's values are on their way. A thread has pixels j and j + 4. */
-template <class M>
-static __device__ void add_tile(const pool_job<M> &o, const corner &at, int first,
-                                const uint32_t *x, const rows &r, float sum[2][4][4]) {
+static __device__ void add_tile(const job &o, const corner &at, int first, const uint32_t *x,
+                                const rows &r, float sum[2][4][4]) {
     const int j = (int)threadIdx.x / 32 * 8 + (int)threadIdx.x % 4, g = (int)threadIdx.x % 32 / 4,
               plane = o.O / 8;
     const int64_t pixel = (at.n * o.oh + at.i) * o.ow + at.j + j;
-    const M *d = o.dy + pixel * o.O + first + 4 * g;
+    const float *d = o.dy + pixel * o.O + first + 4 * g;
     const uint8_t *code = o.code + pixel * 3 * plane + first / 8;
     const bool there[2] = {at.j + j < o.ow, at.j + j + 4 < o.ow};
     const int n = o.oh - at.i < ROWS ? o.oh - at.i : (int)ROWS;
     const uint32_t *column = x + 6 * j;
-    pooled<M> next[2] = {load_pooled(d, code, plane, there[0]),
-                         load_pooled(d + 4 * o.O, code + 12 * plane, plane, there[1])};
+    pooled next[2] = {load_pooled(d, code, plane, there[0]),
+                      load_pooled(d + 4 * o.O, code + 12 * plane, plane, there[1])};
 #pragma unroll 1
     for (int i = 1; i <= n; i++, column += 2 * PITCH) {
-        const pooled<M> now[2] = {next[0], next[1]};
+        const pooled now[2] = {next[0], next[1]};
         d += (int64_t)o.ow * o.O;
         code += (int64_t)o.ow * 3 * plane;
         next[0] = load_pooled(d, code, plane, there[0] && i < n);
         next[1] = load_pooled(d + 4 * o.O, code + 12 * plane, plane, there[1] && i < n);
 #pragma unroll
         for (int half = 0; half < 2; half++) {
-            const sn_four<M> d4 = now[half].d;
-            const uint32_t values[4] = {sn_tf32(d4.v[0]), sn_tf32(d4.v[1]), sn_tf32(d4.v[2]),
-                                        sn_tf32(d4.v[3])};
+            const float4 v = now[half].d;
+            const uint32_t values[4] = {sn_tf32(v.x), sn_tf32(v.y), sn_tf32(v.z), sn_tf32(v.w)};
             add_pixels(column + 24 * half, r, values, now[half].plane, sum);
         }
     }
 }
 
-/* The block's sum from its warps', in order; x is free by now. */
-template <class M>
-static __device__ void store_sums(const pool_job<M> &o, int group, float sum[2][4][4], float *all) {
-    const int lane = (int)threadIdx.x % 32, warp = (int)threadIdx.x / 32, g = lane / 4,
-              t = lane % 4;
-    const int64_t block = blockIdx.x / (unsigned)(o.O / CHANNELS);
-    __syncthreads();
-#pragma unroll
-    for (int m = 0; m < 2; m++)
-#pragma unroll
-        for (int q = 0; q < 4; q++)
-#pragma unroll
-            for (int e = 0; e < 4; e++) {
-                const int tap = 16 * m + g + 8 * (e / 2), channel = 4 * (2 * t + e % 2) + q;
-                if (tap < TAPS)
-                    all[(warp * TAPS + tap) * CHANNELS + channel] = sum[m][q][e];
-            }
-    __syncthreads();
-    for (int e = (int)threadIdx.x; e < TAPS * CHANNELS; e += THREADS) {
-        float total = 0;
-        for (int w = 0; w < WARPS; w++)
-            total += all[w * TAPS * CHANNELS + e];
-        o.partial[(block * TAPS + e / CHANNELS) * o.O + group + e % CHANNELS] = total;
-    }
-}
-
-template <class M>
 static __global__ void __launch_bounds__(THREADS, RESIDENT)
-    sum_tiles(const __grid_constant__ pool_job<M> o) {
+    sum_tiles(const __grid_constant__ job o) {
     __shared__ __align__(16) uint32_t x[HIGH * PITCH];
     const int groups = o.O / CHANNELS, first = (int)(blockIdx.x % (unsigned)groups) * CHANNELS;
     const rows r = rows_of((int)threadIdx.x % 32 / 4);
@@ -468,56 +330,17 @@ static __global__ void __launch_bounds__(THREADS, RESIDENT)
     store_sums(o, first, sum, (float *)x);
 }
 
-/* A warp adds the blocks' sums of an element: 27 taps of dw, then db. */
-template <class L>
-static __global__ void add_blocks(const float *partial, int64_t blocks, int O, bool add, L dw,
-                                  L db) {
-    const int lane = (int)threadIdx.x % 32, count = TAPS * O;
-    for (int at = (int)(sn_thread() / 32); at < count; at += (int)(sn_all_threads() / 32)) {
-        double sum = 0;
-        for (int64_t i = lane; i < blocks; i += 32)
-            sum += (double)partial[i * count + at];
-        sum = sn_warp_sum(sum);
-        const int i = at - (count - O); /* of the bias */
-        if (lane == 0 && i < 0)
-            dw.put(at, add ? dw[at] + (float)sum : (float)sum);
-        else if (lane == 0 && db.data)
-            db.put(i, add ? db[i] + (float)sum : (float)sum);
-    }
-}
-
-/* Blocks of each group of channels: as many as the card holds, not more than tiles. */
-static int64_t count_blocks(const sn_gpu *g, const sn_conv_pool *q) {
-    const int64_t tiles =
-        q->v.N * ((q->p.oh + ROWS - 1) / ROWS) * ((q->p.ow + COLUMNS - 1) / COLUMNS);
-    const int64_t wanted = RESIDENT * (int64_t)sn_gpu_multiprocessors(g) / (q->v.O / CHANNELS);
-    return tiles < wanted ? tiles : wanted > 0 ? wanted : 1;
-}
-
 size_t sn_conv_pool_mma_dw_bytes(const sn_gpu *g, const sn_conv_pool *q) {
     return (size_t)(count_blocks(g, q) * TAPS * q->v.O) * sizeof(float);
 }
 
-template <class M>
-static void gradient(const sn_cuda_call *c, const sn_conv_pool *q, const sn_cuda_conv_pool *o,
-                     void *scratch) {
-    const int64_t blocks = count_blocks(c->gpu, q);
-    pool_job<M> k = job_of<M>(q, o);
-    k.partial = (float *)scratch;
-    SN_LAUNCH((sum_tiles<M>), (unsigned)(blocks * (k.O / CHANNELS)), THREADS, 0, c->stream, k);
-    SN_LAUNCH((add_blocks<sn_line<M>>), sn_blocks(TAPS * (int64_t)k.O, 4), 128, 0, c->stream,
-              (const float *)scratch, blocks, k.O, o->o.accumulate,
-              sn_line_at<M>(o->o.dw, o->o.types.w), sn_line_at<M>(o->o.db, o->o.types.bias));
-}
-
 void sn_conv_pool_mma_dw(const sn_cuda_call *c, const sn_conv_pool *q, const sn_cuda_conv_pool *o,
                          void *scratch) {
-    if (o->o.types.dtype == SNUG_F32)
-        gradient<float>(c, q, o, scratch);
-    else if (o->o.types.dtype == SNUG_F16)
-        gradient<sn_half>(c, q, o, scratch);
-    else
-        gradient<sn_brain>(c, q, o, scratch);
+    const int64_t blocks = count_blocks(c->gpu, q);
+    job k = job_of<float>(q, o);
+    k.partial = (float *)scratch;
+    SN_LAUNCH(sum_tiles, (unsigned)(blocks * (k.O / CHANNELS)), THREADS, 0, c->stream, k);
+    add_sums(c, q, o, k);
 }
 
 #endif

@@ -528,24 +528,29 @@ template <class M> struct conv_pool_spread_one {
 };
 
 /* The windows there are, and at the right and lower edge places that no window has. A thread has
- * four channels, half of an octet: so neighbours store side by side. */
+ * N channels, 16 bytes: half of an octet, or a whole one of halves; so neighbours store side by
+ * side. */
 template <class M> struct conv_pool_spread_even {
+    enum { N = sn_is_half<M>::yes ? 8 : 4 };
+    struct __align__(16) pack {
+        M v[N];
+    };
     sn_pool p;
-    sn_parts quads; /* of ceil(H / 2) x ceil(W / 2) windows */
+    sn_parts packs; /* of ceil(H / 2) x ceil(W / 2) windows */
     const M *dy;
     const uint8_t *code;
     M *big;
 
     __device__ void operator()(int64_t at) const {
-        const sn_place4 o = sn_place_of_element(quads, at);
+        const sn_place4 o = sn_place_of_element(packs, at);
         const bool there = o.i < p.oh && o.j < p.ow;
         const int64_t pixel = (o.n * p.oh + o.i) * p.ow + o.j, plane = sn_code_plane(p);
-        const uint8_t *codes = code + pixel * sn_code_pixel(p) + o.c / 2;
-        sn_four<M> d = {};
+        const uint8_t *codes = code + pixel * sn_code_pixel(p) + N * o.c / 8;
+        pack d = {};
         unsigned column = 0, row = 0, alive = 0;
         if (there) {
-            const int half = 4 * (int)(o.c % 2);
-            d = *(const sn_four<M> *)(dy + pixel * p.C + 4 * o.c);
+            const int half = N * (int)o.c % 8;
+            d = *(const pack *)(dy + pixel * p.C + N * o.c);
             column = (unsigned)codes[0] >> half;
             row = (unsigned)codes[plane] >> half;
             alive = (unsigned)codes[2 * plane] >> half;
@@ -554,12 +559,12 @@ template <class M> struct conv_pool_spread_even {
         for (int i = 0; i < 4; i++) {
             const unsigned here = alive & (i % 2 ? column : ~column) & (i / 2 ? row : ~row);
             const int64_t r = 2 * o.i + i / 2, s = 2 * o.j + i % 2;
-            sn_four<M> v;
+            pack v;
 #pragma unroll
-            for (int k = 0; k < 4; k++)
+            for (int k = 0; k < N; k++)
                 v.v[k] = here >> k & 1u ? d.v[k] : (M)0;
             if (r < p.H && s < p.W)
-                *(sn_four<M> *)(big + ((o.n * p.H + r) * p.W + s) * p.C + 4 * o.c) = v;
+                *(pack *)(big + ((o.n * p.H + r) * p.W + s) * p.C + N * o.c) = v;
         }
     }
 };
@@ -574,10 +579,10 @@ static void spread_all(const sn_cuda_call *c, const sn_conv_pool *q, const sn_cu
     const int64_t down = sn_cuda_ceil(p->H, 2), across = sn_cuda_ceil(p->W, 2);
     const conv_pool_spread_one<M> f = {spread_with<M>(p, dy, o->code),
                                        sn_parts_of(v->oh, v->ow, v->O), to};
-    const conv_pool_spread_even<M> even = {*p, sn_parts_of(down, across, p->C / 4), dy, o->code,
-                                           to};
+    const int64_t packs = p->C / conv_pool_spread_even<M>::N;
+    const conv_pool_spread_even<M> even = {*p, sn_parts_of(down, across, packs), dy, o->code, to};
     if (is_even(p, big, dy))
-        sn_each(c, p->N * down * across * (p->C / 4), even);
+        sn_each(c, p->N * down * across * packs, even);
     else
         sn_each(c, v->N * v->oh * v->ow * v->O, f);
 }

@@ -97,6 +97,10 @@ size_t sn_conv_depthwise_dw_bytes(const sn_conv *v);
 void sn_conv_depthwise_dw(const sn_cuda_call *c, const sn_conv *v, const sn_cuda_conv *o,
                           void *scratch);
 
+/* --- 3 x 3 filters of 3 channels, forward, halves on tensor cores (conv_pool_half.cu) --------- */
+bool sn_conv_first_takes(const sn_gpu *g, const sn_conv *v, snug_dtype dtype);
+void sn_conv_first(const sn_cuda_call *c, const sn_conv *v, const sn_cuda_conv *o);
+
 /* --- around an engine ------------------------------------------------------------------------- */
 /* out[column] (+)= the sum of x[rows][columns] over its rows, in a fixed order. */
 size_t sn_column_sums_bytes(int64_t rows, int64_t columns);

@@ -63,12 +63,17 @@ size_t sn_conv_pool_plain_dw_bytes(const sn_gpu *g, const sn_conv_pool *q, snug_
 void sn_conv_pool_plain_dw(const sn_cuda_call *c, const sn_conv_pool *q, const sn_cuda_conv_pool *o,
                            void *scratch);
 
-/* --- few input channels on tensor cores, f32 and halves by way of TF32 (conv_pool_mma.cu) ------ */
+/* --- few input channels on tensor cores ------------------------------------------------------- */
 bool sn_conv_pool_mma_takes(const sn_gpu *g, const sn_conv_pool *q);
-void sn_conv_pool_mma(const sn_cuda_call *c, const sn_conv_pool *q, const sn_cuda_conv_pool *o);
 size_t sn_conv_pool_mma_dw_bytes(const sn_gpu *g, const sn_conv_pool *q);
+/* f32 by way of TF32 (conv_pool_mma.cu) */
+void sn_conv_pool_mma(const sn_cuda_call *c, const sn_conv_pool *q, const sn_cuda_conv_pool *o);
 void sn_conv_pool_mma_dw(const sn_cuda_call *c, const sn_conv_pool *q, const sn_cuda_conv_pool *o,
                          void *scratch);
+/* halves (conv_pool_half.cu) */
+void sn_conv_pool_half(const sn_cuda_call *c, const sn_conv_pool *q, const sn_cuda_conv_pool *o);
+void sn_conv_pool_half_dw(const sn_cuda_call *c, const sn_conv_pool *q, const sn_cuda_conv_pool *o,
+                          void *scratch);
 
 /* --- through scratch: the convolution's result of some images --------------------------------- */
 /* y and codes of the images in `big` [N, oh, ow, O], without the convolution's bias if it has one:

@@ -1,17 +1,18 @@
 /* dense.cu: C = A B for rows of A with millions of terms and a B of few columns. The sum of an
- * element is cut into ranges of RANGE terms, by the number of terms alone; a block makes those of
- * 32 rows of A over one range, a second kernel adds the ranges.
+ * element is cut into ranges of RANGE terms, by the number of terms alone; a block makes those
+ * of 32 rows of A over one range, a second kernel adds the ranges.
  *
- * B is rounded to A's type. A warp owns ROWS rows of A, its lanes take turns with the terms: ROWS * N sums in registers.
- * CHUNK rows of B at a time lie in shared memory for all warps, the next ones are on their way.
- * Lanes and ranges are added as trees whose form depends on the number of terms alone. */
+ * B is rounded to A's type. A warp owns ROWS rows of A, its lanes take turns with the terms:
+ * ROWS * N sums in registers. CHUNK rows of B at a time lie in shared memory for all warps, the
+ * next ones are on their way. Lanes and ranges are added as trees whose form depends on the
+ * number of terms alone. */
 #include "kernels/cuda/dense.h"
 
 #include "kernels/cuda/cuda_act.h"
 #include "kernels/cuda/half_types.h"
 
 enum { WARPS = 8, THREADS = 32 * WARPS, ROWS = 4, BLOCK_ROWS = ROWS * WARPS };
-enum { TURNS = 4, CHUNK = 32 * TURNS, RANGE = 32 * CHUNK, LEAST_TERMS = 1 << 16 };
+enum { TURNS = 4, CHUNK = 32 * TURNS, RANGE = SN_DENSE_RANGE, LEAST_TERMS = 1 << 16 };
 
 /* Between the rows of B in shared memory: pairs of floats that 16 lanes read lie in other banks. */
 template <int N> struct dense_pitch {
@@ -132,14 +133,11 @@ static __global__ void add_ranges(const float *partial, sn_dense_product p, L bi
     }
 }
 
-/* The widths there is a kernel for. */
-#define WIDTHS(X) X(1) X(2) X(3) X(4) X(5) X(8) X(10) X(16)
-
 static bool has_width(int64_t n) {
 #define SAME(width)                                                                                \
     if (n == width)                                                                                \
         return true;
-    WIDTHS(SAME)
+    SN_DENSE_WIDTHS(SAME)
 #undef SAME
     return false;
 }
@@ -160,15 +158,18 @@ static void run(const sn_cuda_call *c, const sn_dense_product *p, const sn_dense
     const int64_t most = 1 << 20, count = p->M * p->N, ranges = (p->K + RANGE - 1) / RANGE,
                   groups = (p->M + BLOCK_ROWS - 1) / BLOCK_ROWS;
     float *partial = (float *)c->call->workspace;
+    const bool half = sn_dense_half_takes(p, o->dtype);
     const sn_line<M> b = sn_line_at<M>(o->b, o->b_type),
                      bias = sn_line_at<M>(o->bias, o->bias_type),
                      to = sn_line_at<M>(o->c, o->c_type);
 #define RUN(width)                                                                                 \
-    if (p->N == width)                                                                             \
+    if (!half && p->N == width)                                                                    \
         SN_LAUNCH((sum_ranges<M, width>), (unsigned)(ranges * groups), THREADS, 0, c->stream,      \
                   (const M *)o->a, b, *p, partial);
-    WIDTHS(RUN)
+    SN_DENSE_WIDTHS(RUN)
 #undef RUN
+    if (half)
+        sn_dense_half_sums(c, p, o, partial);
     SN_LAUNCH((add_ranges<sn_line<M>>), (unsigned)((count + 3) / 4 < most ? (count + 3) / 4 : most),
               128, 0, c->stream, partial, *p, bias, to, o->add, o->act);
 }

@@ -1,18 +1,18 @@
-/* dense_adam.cu: the family matmul_adam: Adam's update of weights w [M, N] by the gradient x^T dy
- * of x [K, M] and dy [K, N], which is in memory only where it is an output; in the row
+/* dense_adam.cu: the family matmul_adam: Adam's update of weights w [M, N] by the gradient x^T
+ * dy of x [K, M] and dy [K, N], which is in memory only where it is an output; in the row
  * matmul_adam_dx also dx = dy w^T with the weights as they were, which may lie over x.
  *
- * Few columns: a block owns SPAN rows of w, a thread 1 or 2 neighbours of them with all columns. It
- * goes through x once, STAGED images at a time: first all of them are read, then overwritten by dx,
- * since the compiler may move no load over a store (256 images: 5.5 ms; 12.6 where 8 images at a
- * time took turns). The gradients then go through shared memory to the update, whose reads and
- * writes are in order. Sums are added in the order of the images.
+ * Few columns: a block owns SPAN rows of w, a thread 1 or 2 neighbours of them, of halves 4,
+ * with all columns. It goes through x once, STAGED images at a time: first all of them are read,
+ * then overwritten by dx, since the compiler may move no load over a store (256 images: 5.5 ms;
+ * 12.6 where 8 images at a time took turns). The gradients then go through shared memory to the
+ * update, whose reads and writes are in order. Sums are added in the order of the images.
  *
  * Many columns: the gradient is a product of cuBLASLt into scratch, dx another, and the update a
  * pass over them. Otherwise: three plain kernels, of the averages, dx, and the weights.
  *
- * The same without the update, for a batch that goes in slices and for halves: the gradient alone, dx
- * alone. */
+ * The same without the update, for a batch that goes in slices and for halves: the gradient
+ * alone, dx alone. */
 #include "kernels/cuda/dense.h"
 
 #include "kernels/cuda/half_types.h"
@@ -48,8 +48,8 @@ static inline __device__ double root(double x) {
 }
 
 /* --- few columns ----------------------------------------------------------------------------- */
-template <int N> struct span_of {
-    enum { rows = N > 10 ? 1 : 2, value = THREADS * rows };
+template <class T, int N> struct span_of {
+    enum { rows = N > 10 ? 1 : sizeof(T) < 4 ? 4 : 2, value = THREADS * rows };
 };
 
 /* dy of images [k, k + STAGED), as M's, zeros behind the last. */
@@ -61,40 +61,39 @@ static __device__ void stage(const sn_line<M> &dy, int64_t k, int64_t K, float *
     __syncthreads();
 }
 
-template <class M> struct __align__(2 * sizeof(M)) pair_of {
-    M x, y;
+template <class M, int R> struct __align__(R * sizeof(M)) rows_of {
+    M v[R];
 };
 
-/* R neighbouring rows of one image, of `left` there are, which is even for PAIRS. */
-template <int R, bool PAIRS, class M>
+/* R neighbouring rows of one image, of `left` there are, which R divides where they go at ONCE. */
+template <int R, bool ONCE, class M>
 static __device__ __forceinline__ void load_rows(const M *x, int64_t left, float v[R]) {
+    rows_of<M, R> rows = {};
+    if (ONCE && left > 0)
+        rows = *(const rows_of<M, R> *)x;
 #pragma unroll
-    for (int r = 0; r < R; r++)
-        v[r] = 0.0f;
-    if (PAIRS && left > 0) {
-        const pair_of<M> pair = *(const pair_of<M> *)x;
-        v[0] = (float)pair.x;
-        v[R - 1] = (float)pair.y;
+    for (int r = 0; r < R; r++) {
+        if (!ONCE && r < left)
+            rows.v[r] = x[r];
+        v[r] = (float)rows.v[r];
     }
-#pragma unroll
-    for (int r = 0; r < R; r++)
-        if (!PAIRS && r < left)
-            v[r] = (float)x[r];
 }
 
-template <int R, bool PAIRS, class M>
+template <int R, bool ONCE, class M>
 static __device__ __forceinline__ void store_rows(M *x, int64_t left, const float v[R]) {
-    const pair_of<M> pair = {(M)v[0], (M)v[R - 1]};
-    if (PAIRS && left > 0)
-        *(pair_of<M> *)x = pair;
+    rows_of<M, R> rows;
 #pragma unroll
-    for (int r = 0; r < R; r++)
-        if (!PAIRS && r < left)
-            x[r] = (M)v[r];
+    for (int r = 0; r < R; r++) {
+        rows.v[r] = (M)v[r];
+        if (!ONCE && r < left)
+            x[r] = rows.v[r];
+    }
+    if (ONCE && left > 0)
+        *(rows_of<M, R> *)x = rows;
 }
 
 /* sum += the gradient of n images, x and dy from the first of them on. */
-template <int N, int R, bool PAIRS, class M>
+template <int N, int R, bool ONCE, class M>
 static __device__ __forceinline__ void add_images(const M *x, int64_t pitch, int64_t left, int n,
                                                   const float *dy, float sum[R][N]) {
 #pragma unroll 1
@@ -102,7 +101,7 @@ static __device__ __forceinline__ void add_images(const M *x, int64_t pitch, int
         float value[CHUNK][R];
 #pragma unroll
         for (int c = 0; c < CHUNK; c++)
-            load_rows<R, PAIRS>(x + (i + c) * pitch, i + c < n ? left : 0, value[c]);
+            load_rows<R, ONCE>(x + (i + c) * pitch, i + c < n ? left : 0, value[c]);
 #pragma unroll
         for (int c = 0; c < CHUNK; c++)
 #pragma unroll
@@ -114,7 +113,7 @@ static __device__ __forceinline__ void add_images(const M *x, int64_t pitch, int
 }
 
 /* dx (+)= dy w^T of n images. */
-template <int N, int R, bool PAIRS, class M>
+template <int N, int R, bool ONCE, class M>
 static __device__ __forceinline__ void back_images(M *dx, int64_t pitch, int64_t left, int n,
                                                    const float *dy, const float w[R][N], bool add) {
 #pragma unroll 4
@@ -126,11 +125,11 @@ static __device__ __forceinline__ void back_images(M *dx, int64_t pitch, int64_t
             for (int r = 0; r < R; r++)
                 back[r] += dy[i * N + j] * w[r][j];
         if (add)
-            load_rows<R, PAIRS>(dx + i * pitch, left, before);
+            load_rows<R, ONCE>(dx + i * pitch, left, before);
 #pragma unroll
         for (int r = 0; r < R; r++)
             back[r] = add ? before[r] + back[r] : back[r];
-        store_rows<R, PAIRS>(dx + i * pitch, left, back);
+        store_rows<R, ONCE>(dx + i * pitch, left, back);
     }
 }
 
@@ -201,8 +200,8 @@ static __device__ void step(const update &u, int64_t first, int n, const float *
 }
 
 /* What a block owns: rows of w from `row` on, and what a thread has of them. */
-template <int N> struct span_at {
-    enum { R = span_of<N>::rows, SPAN = span_of<N>::value };
+template <class T, int N> struct span_at {
+    enum { R = span_of<T, N>::rows, SPAN = span_of<T, N>::value };
     int64_t row, first, left; /* left: rows from the thread's first on */
     int n;                    /* weights */
     __device__ span_at(int64_t rows, int64_t span) {
@@ -213,15 +212,15 @@ template <int N> struct span_at {
     }
 };
 
-template <int N, bool BACK, bool PAIRS>
+template <int N, bool BACK, bool ONCE>
 static __global__ void __launch_bounds__(THREADS, RESIDENT)
     update_spans(const __grid_constant__ update u) {
-    enum { R = span_of<N>::rows, SPAN = span_of<N>::value };
+    enum { R = span_of<float, N>::rows, SPAN = span_of<float, N>::value };
     __shared__ __align__(16) float tile[SPAN * N], staged[STAGED * N];
     const int64_t spans = (u.M + SPAN - 1) / SPAN;
     const sn_plain_line<float> dy = {(float *)u.dy}, weights = {(float *)u.w};
     for (int64_t span = blockIdx.x; span < spans; span += gridDim.x) {
-        const span_at<N> at(u.M, span);
+        const span_at<float, N> at(u.M, span);
         float sum[R][N] = {}, w[R][N] = {};
         if (BACK)
             load_weights<float, N, R>(weights, at.row * N, at.n, tile, w);
@@ -229,9 +228,9 @@ static __global__ void __launch_bounds__(THREADS, RESIDENT)
             const int n = u.K - k < STAGED ? (int)(u.K - k) : (int)STAGED;
             const int64_t place = k * u.M + at.first;
             stage<float, N>(dy, k, u.K, staged);
-            add_images<N, R, PAIRS>((const float *)u.x + place, u.M, at.left, n, staged, sum);
+            add_images<N, R, ONCE>((const float *)u.x + place, u.M, at.left, n, staged, sum);
             if (BACK)
-                back_images<N, R, PAIRS>((float *)u.dx + place, u.M, at.left, n, staged, w, false);
+                back_images<N, R, ONCE>((float *)u.dx + place, u.M, at.left, n, staged, w, false);
         }
         gather_sums<N, R>(sum, tile);
         step(u, at.row * N, at.n, tile);
@@ -249,17 +248,17 @@ template <class T> struct span_job {
 };
 
 /* w (+)= x^T dy */
-template <class T, int N, bool PAIRS>
+template <class T, int N, bool ONCE>
 static __global__ void __launch_bounds__(THREADS, RESIDENT)
     sum_spans(const __grid_constant__ span_job<T> u) {
-    enum { R = span_of<N>::rows, SPAN = span_of<N>::value };
+    enum { R = span_of<T, N>::rows, SPAN = span_of<T, N>::value };
     __shared__ __align__(16) float tile[SPAN * N], staged[STAGED * N];
-    const span_at<N> at(u.M, blockIdx.x);
+    const span_at<T, N> at(u.M, blockIdx.x);
     float sum[R][N] = {};
     for (int64_t k = 0; k < u.K; k += STAGED) {
         const int n = u.K - k < STAGED ? (int)(u.K - k) : (int)STAGED;
         stage<T, N>(u.dy, k, u.K, staged);
-        add_images<N, R, PAIRS>(u.x + k * u.M + at.first, u.M, at.left, n, staged, sum);
+        add_images<N, R, ONCE>(u.x + k * u.M + at.first, u.M, at.left, n, staged, sum);
     }
     gather_sums<N, R>(sum, tile);
     const int64_t first = at.row * N;
@@ -269,18 +268,18 @@ static __global__ void __launch_bounds__(THREADS, RESIDENT)
 }
 
 /* x (+)= dy w^T */
-template <class T, int N, bool PAIRS>
+template <class T, int N, bool ONCE>
 static __global__ void __launch_bounds__(THREADS, RESIDENT)
     back_spans(const __grid_constant__ span_job<T> u) {
-    enum { R = span_of<N>::rows, SPAN = span_of<N>::value };
+    enum { R = span_of<T, N>::rows, SPAN = span_of<T, N>::value };
     __shared__ __align__(16) float tile[SPAN * N], staged[STAGED * N];
-    const span_at<N> at(u.M, blockIdx.x);
+    const span_at<T, N> at(u.M, blockIdx.x);
     float w[R][N];
     load_weights<T, N, R>(u.w, at.row * N, at.n, tile, w);
     for (int64_t k = 0; k < u.K; k += STAGED) {
         const int n = u.K - k < STAGED ? (int)(u.K - k) : (int)STAGED;
         stage<T, N>(u.dy, k, u.K, staged);
-        back_images<N, R, PAIRS>(u.dx + k * u.M + at.first, u.M, at.left, n, staged, w, u.add);
+        back_images<N, R, ONCE>(u.dx + k * u.M + at.first, u.M, at.left, n, staged, w, u.add);
     }
 }
 
@@ -342,24 +341,23 @@ template <class T> static void run_plain(const update *u, cudaStream_t stream) {
 }
 
 /* --- the family ------------------------------------------------------------------------------ */
-#define WIDTHS(X) X(1) X(2) X(3) X(4) X(5) X(8) X(10) X(16)
-
-/* Whether a thread may read and write its two rows at once. */
-static bool are_pairs(int64_t M, const void *x, const void *dx, size_t element) {
-    return M % 2 == 0 && (uintptr_t)x % (2 * element) == 0 && (uintptr_t)dx % (2 * element) == 0;
+/* Whether a thread may read and write its rows at once. */
+static bool at_once(int64_t M, const void *x, const void *dx, int rows, size_t element) {
+    const size_t bytes = (size_t)rows * element;
+    return M % rows == 0 && (uintptr_t)x % bytes == 0 && (uintptr_t)dx % bytes == 0;
 }
 
 template <int N> static void run_spans(const update *u, cudaStream_t stream) {
-    enum { TWO = span_of<N>::rows == 2 };
-    const int64_t spans = (u->M + span_of<N>::value - 1) / span_of<N>::value;
+    enum { R = span_of<float, N>::rows, SOME = R > 1 };
+    const int64_t spans = (u->M + span_of<float, N>::value - 1) / span_of<float, N>::value;
     const unsigned grid = (unsigned)(spans < (1 << 20) ? spans : 1 << 20);
-    const bool pairs = TWO && are_pairs(u->M, u->x, u->dx, sizeof(float));
-    if (grid > 0 && u->dx && pairs)
-        SN_LAUNCH((update_spans<N, true, TWO>), grid, THREADS, 0, stream, *u);
+    const bool once = SOME && at_once(u->M, u->x, u->dx, R, sizeof(float));
+    if (grid > 0 && u->dx && once)
+        SN_LAUNCH((update_spans<N, true, SOME>), grid, THREADS, 0, stream, *u);
     else if (grid > 0 && u->dx)
         SN_LAUNCH((update_spans<N, true, false>), grid, THREADS, 0, stream, *u);
-    else if (grid > 0 && pairs)
-        SN_LAUNCH((update_spans<N, false, TWO>), grid, THREADS, 0, stream, *u);
+    else if (grid > 0 && once)
+        SN_LAUNCH((update_spans<N, false, SOME>), grid, THREADS, 0, stream, *u);
     else if (grid > 0)
         SN_LAUNCH((update_spans<N, false, false>), grid, THREADS, 0, stream, *u);
 }
@@ -371,7 +369,7 @@ static bool run_few(const update *u, cudaStream_t stream) {
         run_spans<n>(u, stream);                                                                   \
         return true;                                                                               \
     }
-    WIDTHS(RUN)
+    SN_DENSE_WIDTHS(RUN)
 #undef RUN
     return false;
 }
@@ -380,7 +378,7 @@ static bool is_few(int64_t n) {
 #define SAME(width)                                                                                \
     if (n == width)                                                                                \
         return true;
-    WIDTHS(SAME)
+    SN_DENSE_WIDTHS(SAME)
 #undef SAME
     return false;
 }
@@ -396,15 +394,15 @@ static unsigned spans_of(int64_t M, int64_t span) {
 
 template <class T, int N>
 static void run_job(const sn_cuda_call *c, const span_job<T> *u, bool back) {
-    enum { TWO = span_of<N>::rows == 2 };
-    const unsigned grid = spans_of(u->M, span_of<N>::value);
-    const bool pairs = TWO && are_pairs(u->M, u->x, u->dx, sizeof(T));
-    if (back && pairs)
-        SN_LAUNCH((back_spans<T, N, TWO>), grid, THREADS, 0, c->stream, *u);
+    enum { R = span_of<T, N>::rows, SOME = R > 1 };
+    const unsigned grid = spans_of(u->M, span_of<T, N>::value);
+    const bool once = SOME && at_once(u->M, u->x, u->dx, R, sizeof(T));
+    if (back && once)
+        SN_LAUNCH((back_spans<T, N, SOME>), grid, THREADS, 0, c->stream, *u);
     else if (back)
         SN_LAUNCH((back_spans<T, N, false>), grid, THREADS, 0, c->stream, *u);
-    else if (pairs)
-        SN_LAUNCH((sum_spans<T, N, TWO>), grid, THREADS, 0, c->stream, *u);
+    else if (once)
+        SN_LAUNCH((sum_spans<T, N, SOME>), grid, THREADS, 0, c->stream, *u);
     else
         SN_LAUNCH((sum_spans<T, N, false>), grid, THREADS, 0, c->stream, *u);
 }
@@ -413,7 +411,7 @@ template <class T> static void run_job_of(const sn_cuda_call *c, const span_job<
 #define RUN(n)                                                                                     \
     if (u->N == n)                                                                                 \
         run_job<T, n>(c, u, back);
-    WIDTHS(RUN)
+    SN_DENSE_WIDTHS(RUN)
 #undef RUN
 }
 

@@ -73,14 +73,33 @@ static __device__ __forceinline__ uint16_t sn_half_bits(float f) {
 #endif
 }
 static __device__ __forceinline__ uint16_t sn_brain_bits(float f) {
-    const uint32_t bits = sn_bits_of_float(f);
 #ifdef SN_CUDA_EMULATED
-    const uint16_t rounded = (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+    const uint32_t bits = sn_bits_of_float(f), rounded = (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
+    return (uint16_t)(f != f ? bits >> 16 | 64 : rounded);
 #else
-    uint16_t rounded;
-    asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(rounded) : "f"(f));
+    uint16_t bits; /* of NaN all are set */
+    asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(bits) : "f"(f));
+    return bits;
 #endif
-    return f != f ? (uint16_t)(bits >> 16 | 64) : rounded;
+}
+/* Two neighbours as a word. */
+static __device__ __forceinline__ uint32_t sn_half_bits(float low, float high) {
+#ifdef SN_CUDA_EMULATED
+    return sn_half_bits(low) | (uint32_t)sn_half_bits(high) << 16;
+#else
+    uint32_t bits;
+    asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(bits) : "f"(high), "f"(low));
+    return bits;
+#endif
+}
+static __device__ __forceinline__ uint32_t sn_brain_bits(float low, float high) {
+#ifdef SN_CUDA_EMULATED
+    return sn_brain_bits(low) | (uint32_t)sn_brain_bits(high) << 16;
+#else
+    uint32_t bits;
+    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(bits) : "f"(high), "f"(low));
+    return bits;
+#endif
 }
 
 /* --- types ------------------------------------------------------------------------------------ */

@@ -96,6 +96,11 @@ typedef struct {
 /* What a way uses is what it said when the call was planned. */
 snug_status sn_scratch_check(const sn_call *call, size_t bytes, snug_error *err);
 
+/* How much quicker libraries multiply halves than f32 in TF32, whose rate plans know. */
+static inline double sn_library_efficiency(snug_dtype dtype) {
+    return sn_dtype_is_half(dtype) ? 2 : 1;
+}
+
 /* What was asked: numbers that say everything, the rest 0. */
 typedef struct {
     int64_t word[SN_KEY_WORDS];

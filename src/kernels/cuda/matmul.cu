@@ -417,6 +417,7 @@ static snug_status describe(const sn_gpu *g, const sn_opdesc *d, sn_variant *out
     if (dtype != SNUG_F64 && !is_small(&p, &d->attrs.matmul) && p.batch * p.M * p.N > 0 &&
         library_product(&p, &d->attrs.matmul, d->n_in > 2, d->in[0].dtype, d->out[0].dtype, &q) &&
         sn_blas_choose(g, &q, &choice, NULL) == SNUG_OK) {
+        out->efficiency = sn_library_efficiency(dtype);
         out->workspace_bytes = b + bias + choice.workspace_bytes;
         snprintf(out->impl, sizeof out->impl, "%s", choice.impl);
         return SNUG_OK;

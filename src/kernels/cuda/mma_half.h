@@ -7,38 +7,39 @@
 
 #ifndef SN_CUDA_EMULATED
 
-/* d += a b: 16 rows, 8 columns, 16 terms. */
+/* d = from + a b: 16 rows, 8 columns, 16 terms. */
+template <class M>
+static __device__ __forceinline__ void sn_half_multiply_from(float d[4], const float from[4],
+                                                             const uint32_t a[4], uint32_t b0,
+                                                             uint32_t b1);
+#define SN_HALF_MULTIPLY(M, type)                                                                  \
+    template <>                                                                                    \
+    __device__ __forceinline__ void sn_half_multiply_from<M>(                                      \
+        float d[4], const float from[4], const uint32_t a[4], uint32_t b0, uint32_t b1) {          \
+        asm("mma.sync.aligned.m16n8k16.row.col.f32." type "." type ".f32 {%0,%1,%2,%3}, "          \
+            "{%4,%5,%6,%7}, {%8,%9}, {%10,%11,%12,%13};"                                           \
+            : "=f"(d[0]), "=f"(d[1]), "=f"(d[2]), "=f"(d[3])                                       \
+            : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1), "f"(from[0]),          \
+              "f"(from[1]), "f"(from[2]), "f"(from[3]));                                           \
+    }
+SN_HALF_MULTIPLY(sn_brain, "bf16")
+SN_HALF_MULTIPLY(sn_half, "f16")
+#undef SN_HALF_MULTIPLY
+
+/* d += a b */
 template <class M>
 static __device__ __forceinline__ void sn_half_multiply(float d[4], const uint32_t a[4],
-                                                        uint32_t b0, uint32_t b1);
-template <>
-__device__ __forceinline__ void sn_half_multiply<sn_brain>(float d[4], const uint32_t a[4],
-                                                           uint32_t b0, uint32_t b1) {
-    asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, "
-        "{%8,%9}, {%0,%1,%2,%3};"
-        : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
-        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
-}
-template <>
-__device__ __forceinline__ void sn_half_multiply<sn_half>(float d[4], const uint32_t a[4],
-                                                          uint32_t b0, uint32_t b1) {
-    asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, "
-        "{%0,%1,%2,%3};"
-        : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
-        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+                                                        uint32_t b0, uint32_t b1) {
+    sn_half_multiply_from<M>(d, d, a, b0, b1);
 }
 
 /* Two neighbours as a register. */
 template <class M> static __device__ __forceinline__ uint32_t sn_half_pair(float low, float high);
 template <> __device__ __forceinline__ uint32_t sn_half_pair<sn_brain>(float low, float high) {
-    uint32_t bits;
-    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(bits) : "f"(high), "f"(low));
-    return bits;
+    return sn_brain_bits(low, high);
 }
 template <> __device__ __forceinline__ uint32_t sn_half_pair<sn_half>(float low, float high) {
-    uint32_t bits;
-    asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(bits) : "f"(high), "f"(low));
-    return bits;
+    return sn_half_bits(low, high);
 }
 template <class M> static __device__ __forceinline__ float2 sn_half_two(uint32_t bits) {
     M low, high;

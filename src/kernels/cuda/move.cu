@@ -34,8 +34,8 @@ struct moved_by {
     }
 };
 
-/* WIDE: 16 bytes at once, counted as one, whose neighbours are moved one by one where a slice does not
- * start at a multiple of them. */
+/* WIDE: 16 bytes at once, counted as one, whose neighbours are moved one by one where a slice
+ * does not start at a multiple of them. */
 template <class W, bool WIDE> struct copy_f {
     enum { N = WIDE ? 16 / sizeof(W) : 1 };
     sn_steps s;

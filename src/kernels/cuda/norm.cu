@@ -425,8 +425,8 @@ template <class T, int N> static void layernorm_dx_by(const sn_cuda_call *c, int
                                      line_in<T>(c, 3), line_in<T>(c, 4), sn_out<T>(c, 0), C});
 }
 
-/* Halves go in packs where rows are made of them: wherever plans put rows, the order of a sum follows
- * from their width. */
+/* Halves go in packs where rows are made of them: wherever plans put rows, the order of a sum
+ * follows from their width. */
 template <class T> static bool in_packs(const sn_cuda_call *c, int n_in, int64_t C) {
     uintptr_t places = (uintptr_t)c->call->out[0].data;
     for (int k = 0; k < n_in; k++)
