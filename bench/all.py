@@ -18,7 +18,7 @@ def commands(build, rounds):
     tensorflow = os.environ["SNUG_BENCH_TENSORFLOW"]
     return [["run.py", build, rounds, "--json"], ["door.py", build, "--json"], ["data.py", build, "--json"],
             ["data_costs.py", os.path.join(build, "venv", "bin", "python"), tensorflow, "--json"],
-            ["budget.py", build, "--rounds", "3", "--json", "curve", "big"], ["speed_md.py"]]
+            ["precision.py", build, rounds, "--json"], ["budget.py", build, "--rounds", "3", "--json", "curve", "big"], ["speed_md.py"]]
 
 
 def main(words):

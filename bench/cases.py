@@ -24,7 +24,9 @@ BUDGET = {
     "conv1024": (8, (1024, 1024, 3), "mse", 10),
     "vgg": TRAIN["vgg"],
 }
-ALL = {**BUDGET, **TRAIN}
+# those of bench/precision.py
+PRECISION = {"wide": (1024, (1024,), "mse", 10), **{case: TRAIN[case] for case in ("mlp", "conv", "conv2", "resnet20", "lstm", "transformer")}}
+ALL = {**BUDGET, **TRAIN, **PRECISION}
 PREDICT = {"mobilenetv2": (1, (224, 224, 3)), "resnet50": (1, (224, 224, 3))}
 WIDTH, HEADS, LAYERS = 256, 4, 4
 
@@ -91,6 +93,7 @@ def build(case):
         return K.Model(inputs, graphs[case](K, L, inputs))
     layers = {
         "mlp": lambda: [L.Dense(64, activation="relu")],
+        "wide": lambda: [L.Dense(2048, activation="relu") for _ in range(3)],
         "deep": lambda: [L.Dense(512, activation="relu") for _ in range(8)],
         "cnn": lambda: [conv(32), conv(32), L.MaxPooling2D(), conv(64), conv(64), L.MaxPooling2D(), L.Dropout(0.25), L.Flatten(), L.Dense(64, activation="relu")],
         "conv": lambda: [conv(32, "valid"), L.MaxPooling2D(), L.Flatten()],

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """One training step (or one prediction) of a peer, as its users would write it: TensorFlow under tf.function, JAX under jit (both
 from the Keras models of cases.py), PyTorch channels-last with fused Adam, eager or compiled, ONNX Runtime for predictions.
-usage: peers.py PEER CASE STEPS [MODEL.onnx] -> {"ms": median, "peak_kib": VmHWM}; PEER is tensorflow, jax, torch, torch-compile, onnxruntime"""
+usage: peers.py PEER CASE STEPS [MODEL.onnx] -> {"ms": median, "peak_kib": VmHWM}; PEER is tensorflow, jax, torch, torch-compile, onnxruntime,
+and of halves tensorflow-bf16 (mixed_bfloat16), torch-bf16 (autocast)"""
 import json
 import os
 import resource
@@ -33,9 +34,10 @@ def data(case):
     return x, r.normal(size=(batch, n)).astype("float32") if loss == "mse" else r.randint(0, n, labels).astype("int32")
 
 
-def tensorflow_step(case):
+def tensorflow_step(case, policy="float32"):
     import keras
     import tensorflow as tf
+    keras.mixed_precision.set_global_policy(policy)
     model = cases.build(case)
     x, y = (None if a is None else tf.constant(a) for a in data(case))
     if case in cases.PREDICT:
@@ -137,6 +139,8 @@ def torch_model(case):
     gap = [nn.AdaptiveAvgPool2d(1), nn.Flatten()]
     if case == "mlp":
         layers = [nn.Linear(100, 64), nn.ReLU(), nn.Linear(64, 10)]
+    elif case == "wide":
+        layers = [part for n in (1024, 2048, 2048) for part in (nn.Linear(n, 2048), nn.ReLU())] + [nn.Linear(2048, 10)]
     elif case == "conv":
         layers = [nn.Conv2d(3, 32, 3), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(32 * 63 * 63, 10)]
     elif case == "conv2":
@@ -158,7 +162,7 @@ def torch_model(case):
     return nn.Sequential(*layers)
 
 
-def torch_step(case, compiled=False):
+def torch_step(case, compiled=False, halves=False):
     import torch
     from torch import nn
     torch.set_num_threads(len(os.sched_getaffinity(0)))
@@ -173,8 +177,9 @@ def torch_step(case, compiled=False):
 
     def step():
         optimizer.zero_grad(set_to_none=True)
-        out = run(x)
-        loss = nn.functional.cross_entropy(out.reshape(-1, out.shape[-1]), y.reshape(-1)) if sparse else nn.functional.mse_loss(out, y)
+        with torch.autocast("cpu", torch.bfloat16, enabled=halves):
+            out = run(x)
+            loss = nn.functional.cross_entropy(out.reshape(-1, out.shape[-1]), y.reshape(-1)) if sparse else nn.functional.mse_loss(out, y)
         loss.backward()
         optimizer.step()
         return loss.item()
@@ -192,7 +197,8 @@ def onnxruntime_step(case):
 
 
 PEERS = {"tensorflow": tensorflow_step, "jax": jax_step, "torch": torch_step, "torch-compile": lambda case: torch_step(case, True),
-         "onnxruntime": onnxruntime_step}
+         "onnxruntime": onnxruntime_step, "tensorflow-bf16": lambda case: tensorflow_step(case, "mixed_bfloat16"),
+         "torch-bf16": lambda case: torch_step(case, halves=True)}
 
 if __name__ == "__main__":
     sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))

@@ -15,7 +15,7 @@ import speed_md
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 WANTED = {"tensorflow": ["tensorflow==2.21.*", "tf2onnx"], "jax": ["jax[cpu]", "keras", "numpy", "onnxruntime"], "torch": ["torch", "numpy"]}
-HOME = {"torch-compile": "torch", "onnxruntime": "jax"}  # whose interpreter a peer lives in
+HOME = {"torch-compile": "torch", "onnxruntime": "jax", "tensorflow-bf16": "tensorflow", "torch-bf16": "torch"}  # whose interpreter a peer lives in
 HOURS = {"vgg": ["tensorflow"]}  # the only peers that a whole run measures
 TRAIN_PEERS, PREDICT_PEERS = ["tensorflow", "jax", "torch", "torch-compile"], ["tensorflow", "jax", "onnxruntime"]
 NAMES = {"mlp": "MLP 100-64-10, batch 20,000", "conv": "Conv32(3x3)-pool-dense10, 128x128x3, batch 32",

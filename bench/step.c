@@ -8,8 +8,8 @@
  * BUDGET is bytes of the whole process, "512MiB", or part of the transient arena, "25%": about the
  * largest budget whose plan has an arena of that part; then data are computed where they are
  * needed. "0": none, and data in memory. With either the line says what the plan promised, too.
- * DEVICE is "gpu" or "gpu:1"; BUDGET is that of its memory then, in bytes, and the line has
- * "device_mib", all that the process has there. PRECISION is what snug_compile takes.
+ * DEVICE is "cpu", "gpu" or "gpu:1"; of a GPU BUDGET is that of its memory, in bytes, and the line
+ * has "device_mib", all that the process has there. PRECISION is what snug_compile takes.
  * fit: a training step where each has a batch of its own, all in memory (which makes no difference
  * but on a GPU: train has one there that it makes itself). */
 #include <snug/device.h>
@@ -268,14 +268,15 @@ int main(int argc, char **argv) {
         return 2;
     }
     const int has_budget = argc > 6 && strcmp(argv[6], "0") != 0;
+    const char *device_name = argc > 7 && strcmp(argv[7], "cpu") != 0 ? argv[7] : NULL;
     const wish w = {.training = strcmp(argv[1], "predict") != 0,
                     .own_rows = strcmp(argv[1], "fit") == 0,
                     .path = argv[2],
                     .batch = atoll(argv[3]),
                     .loss = argv[4],
                     .steps = atoi(argv[5]),
-                    .budget = has_budget || argc > 7 ? argv[6] : NULL,
-                    .device = argc > 7 ? argv[7] : NULL,
+                    .budget = has_budget || device_name ? argv[6] : NULL,
+                    .device = device_name,
                     .precision = argc > 8 ? argv[8] : NULL};
     if (run(&w, &info, &device, &err) != SNUG_OK) {
         fprintf(stderr, "%s\n", err.text);
