@@ -265,7 +265,7 @@ def main(args):
         if json_wanted and not cases and not alone:
             version, machine = f32.torch_and_machine()
             columns = ["Snug", f"PyTorch {version}, compiled", "of that its tensors", "aim"]
-            speed_md.merge("gpu_halves", columns, kept, "bench/gpu/halves.py run build/bench_step build/models --json", machine)
+            speed_md.merge("gpu_halves", columns, kept, "python3 bench/gpu/halves.py run build/bench_step build/models --json", machine)
 
 
 if __name__ == "__main__":
