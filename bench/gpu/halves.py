@@ -2,7 +2,8 @@
 """The GPU table of halves: a training step with Adam under mixed_bf16, Snug beside PyTorch (compiled, autocast to bf16), alternating in one call.
 usage: halves.py models FOLDER            writes FOLDER/CASE.json (needs Keras; once, on any machine)
        halves.py run STEP FOLDER [CASE...] [--json] [--alone]  needs a GPU; STEP is the program bench_step; PyTorch is measured where it can be
-                                           imported, --alone: it is not; --json: the run goes into bench/speed.json
+                                           imported, --alone: it is not; --json: the run goes into bench/speed.json, as
+                                           the section gpu_halves
 Memory is the card's, by NVML, less what was there before the program began: of Snug the most that was seen, of PyTorch what it has at the end (its search
 for algorithms takes more), and beside it what its tensors took at most. Transformers have no table of positions, on either side."""
 import json
@@ -264,7 +265,7 @@ def main(args):
         if json_wanted and not cases and not alone:
             version, machine = f32.torch_and_machine()
             columns = ["Snug", f"PyTorch {version}, compiled", "of that its tensors", "aim"]
-            speed_md.merge("gpu_halves", columns, kept, "bench/gpu/halves.py run build/bench_step build/models --json", machine)
+            speed_md.merge("gpu_halves", columns, kept, "python3 bench/gpu/halves.py run build/bench_step build/models --json", machine)
 
 
 if __name__ == "__main__":

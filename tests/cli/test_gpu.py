@@ -55,6 +55,13 @@ class Works(unittest.TestCase):
         self.assertEqual(sum(rows.values()), 300 << 20)
         self.assertGreaterEqual(rows["context"], 264 << 20)
 
+    def test_no_row_of_a_network_of_halves_runs_on_the_host(self):
+        for name in ("mnist_mlp", "shapes_cnn", "resnet20", "unet"):
+            r = run("plan", os.path.join(MODELS, name + ".json"), "--train", "--batch", "8", "--precision", "mixed_bf16", "--device", "gpu", "--quick", "--verbose")
+            self.assertEqual(r.returncode, 0, r.stderr)
+            self.assertGreater(r.stdout.count(" impl own:"), 10)
+            self.assertEqual(re.findall(r"run \S+ (\w+) .* impl host:", r.stdout), [], name)
+
     def test_memory_tells_the_device_apart(self):
         r = run("fit", MLP, *DATA, "--device", "gpu", "--memory", "--json", "--budget", "300MiB")
         d = json.loads(r.stdout)["memory"]["device"]
