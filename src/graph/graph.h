@@ -259,12 +259,13 @@ typedef struct {
     /* The weight gradient of a wide dense layer dies inside its Adam update: the largest gradient
      * never exists, but what it is made of lives until the update, and the batch can no longer be
      * cut there. */
-    int64_t dense_update; /* from this many weights on; 0: never */
-    uint32_t *params;     /* NULL, or one per parameter slot: its number in the new graph is written
+    int64_t dense_update;    /* from this many weights on; 0: never */
+    const sn_device *device; /* which such an update of halves needs a kernel of; NULL: any */
+    uint32_t *params;   /* NULL, or one per parameter slot: its number in the new graph is written
                              there, UINT32_MAX where it is gone */
-    uint32_t *origin;     /* NULL, or one per node: of each node of the new graph the old one in
+    uint32_t *origin;   /* NULL, or one per node: of each node of the new graph the old one in
                              whose place it stands */
-    uint32_t n_checked;   /* so many first nodes ran before: what may fail there need not run again
+    uint32_t n_checked; /* so many first nodes ran before: what may fail there need not run again
                              only to find out */
 } sn_fuse_options;
 SNUG_CHECKED snug_status sn_graph_fuse_with(const sn_graph *g, const sn_fuse_options *options,

@@ -117,6 +117,21 @@ static inline __attribute__((always_inline)) sn_vec sn_half_get(const void *data
     return m == SN_AS_F16 ? sn_half_as_f16(v) : m == SN_AS_BF16 ? sn_half_as_bf16(v) : v;
 }
 
+#if defined(__AVX512F__)
+/* Words of two bf16 that were widened, the second of the upper halves. */
+static inline __m512i sn_half_word(sn_vec first, sn_vec second) {
+    return _mm512_or_si512(_mm512_srli_epi32((__m512i)first, 16), (__m512i)second);
+}
+
+/* Of n <= VL elements of two rows, the second `step` behind the first; one: there is none. */
+static inline __attribute__((always_inline)) __m512i sn_half_pair(const void *data, int64_t at,
+                                                                  int64_t step, bool one, int64_t n,
+                                                                  const sn_half_mode m) {
+    return sn_half_word(sn_half_get(data, at, n, m),
+                        one ? (sn_vec){0} : sn_half_get(data, at + step, n, m));
+}
+#endif
+
 /* --- back ------------------------------------------------------------------------------------- */
 #if defined(__AVX512F__)
 

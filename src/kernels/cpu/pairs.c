@@ -33,21 +33,14 @@ void sn_pairs_run(const sn_stored *s, int64_t at, int64_t n, float *to) {
     }
 }
 
-/* n <= WORDS words of two rows; m is a constant wherever this is called. */
-INLINE __m512i rows_at(const void *data, int64_t at, int64_t step, bool one, int64_t n,
-                       const sn_half_mode m) {
-    const __m512i first = _mm512_srli_epi32((__m512i)sn_half_get(data, at, n, m), 16);
-    return one ? first : _mm512_or_si512(first, (__m512i)sn_half_get(data, at + step, n, m));
-}
-
 INLINE void pair_rows(const void *data, int64_t at, int64_t step, bool one, int64_t n, float *to,
                       const sn_half_mode m) {
     int64_t i = 0;
     for (; i + WORDS <= n; i += WORDS)
-        _mm512_storeu_si512(to + i, rows_at(data, at + i, step, one, WORDS, m));
+        _mm512_storeu_si512(to + i, sn_half_pair(data, at + i, step, one, WORDS, m));
     if (i < n)
         _mm512_mask_storeu_epi32(to + i, (__mmask16)((1u << (n - i)) - 1u),
-                                 rows_at(data, at + i, step, one, n - i, m));
+                                 sn_half_pair(data, at + i, step, one, n - i, m));
 }
 
 void sn_pairs_rows(const sn_stored *s, int64_t at, int64_t step, bool one, int64_t n, float *to) {
@@ -68,8 +61,8 @@ INLINE void pack_rows(const sn_stored_source *s, float *packed, const sn_half_mo
             const int64_t n = sn_min_i64(SN_GEMM_NR, s->n - j);
             float *to = packed + j * words + i * sn_gemm_packed(1, n);
             for (int64_t l = 0; l < n; l += WORDS)
-                _mm512_storeu_si512(to + l, rows_at(s->from->data, at + j + l, step, one,
-                                                    sn_min_i64(WORDS, n - l), m));
+                _mm512_storeu_si512(to + l, sn_half_pair(s->from->data, at + j + l, step, one,
+                                                         sn_min_i64(WORDS, n - l), m));
         }
     }
 }
