@@ -300,6 +300,16 @@ static const float *a_words(const operands *o, const sn_product_block *b, int64_
     return (const float *)o->h->a.data + words;
 }
 
+/* Fetches n elements of A from `at` on, what the next piece or block of rows reads: nobody but us
+ * knows that. */
+static void fetch_a(const operands *o, int64_t at, int64_t n) {
+    enum { LINE = 64 };
+    const int64_t bytes = (int64_t)snug_dtype_bytes(o->h->a.dtype);
+    const char *from = (const char *)o->h->a.data + at * bytes;
+    for (int64_t i = 0; i < n * bytes; i += LINE)
+        __builtin_prefetch(from + i);
+}
+
 /* The block's rows of A for this piece, as [rows][depth], or as open_halves says. */
 static const float *widen_a(const sn_product *p, const sn_product_block *b, int64_t i) {
     const operands *o = p->ctx;
@@ -314,10 +324,14 @@ static const float *widen_a(const sn_product *p, const sn_product_block *b, int6
     const bool whole = !has_flat_a(o) && depth == o->s.a_row; /* rows follow each other */
     if (whole)
         sn_stored_read(&o->h->a, at, rows * k, packed);
-    for (int64_t j = 0; has_flat_a(o) && j < k; j++)
+    for (int64_t j = 0; has_flat_a(o) && j < k; j++) {
+        fetch_a(o, at + j * o->s.a_col + rows, rows);
         sn_stored_read(&o->h->a, at + j * o->s.a_col, rows, packed + j * rows);
-    for (int64_t j = 0; !has_flat_a(o) && !whole && j < rows; j++)
+    }
+    for (int64_t j = 0; !has_flat_a(o) && !whole && j < rows; j++) {
+        fetch_a(o, at + j * o->s.a_row + k, k);
         sn_stored_read(&o->h->a, at + j * o->s.a_row, k, packed + j * depth);
+    }
     return packed;
 }
 
@@ -348,6 +362,11 @@ static const float *a_piece(const sn_product *p, const sn_product_block *b, int6
     return packs_a(o) ? pack_a(p, b, a, terms_of(o, i)) : a;
 }
 
+/* Halves beside few columns: a packed B is a vector per step, which is rows for tall tiles. */
+static bool has_one_panel(const operands *o) {
+    return o->h && o->s.N <= SN_GEMM_VL;
+}
+
 static void open_piece(const sn_product *p, sn_product_block *b, int64_t i, sn_gemm *g) {
     const operands *o = p->ctx;
     const sn_matmul_shape *s = &o->s;
@@ -365,7 +384,7 @@ static void open_piece(const sn_product *p, sn_product_block *b, int64_t i, sn_g
     g->b = shares_b(o)  ? p->shared + shared_at(o, i) + b->n * k
            : reads_b(o) ? b_at(o, b->entry, i) + b->n
                         : b->own;
-    g->b_step = reads_b(o) ? s->b_row : 0;
+    g->b_step = reads_b(o) ? s->b_row : has_one_panel(o) ? SN_GEMM_VL : 0;
 }
 
 static sn_product product_of(const operands *o, int n_threads) {

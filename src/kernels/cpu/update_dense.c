@@ -14,8 +14,8 @@
  * rows apart there, too, of a matmul whose result is f32.
  *
  * Scratch per taker: turned weights for dx; sums of a piece and of a group, where there are
- * several; the gradient of a span. Narrow weights need none, but for halves. Every taker has a first
- * span of its own, the last taker's is span 0, which is the longest: the last byte is always
+ * several; the gradient of a span. Narrow weights need none, but for halves. Every taker has a
+ * first span of its own, the last taker's is span 0, which is the longest: the last byte is always
  * written. */
 #include "kernels/cpu/update_dense.h"
 

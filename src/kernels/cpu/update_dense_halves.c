@@ -117,9 +117,7 @@ static void sum_bf16(const part *p) {
 }
 
 #if defined(__AVX512F__)
-#define WITH_PAIRS __attribute__((target("avx512bf16")))
-
-INLINE WITH_PAIRS sn_vec add_pair(const float *a, sn_vec b, sn_vec sum) {
+INLINE SN_WITH_PAIRS sn_vec add_pair(const float *a, sn_vec b, sn_vec sum) {
     int word;
     memcpy(&word, a, sizeof word);
     return (sn_vec)_mm512_dpbf16_ps((__m512)sum, (__m512bh)_mm512_set1_epi32(word), (__m512bh)b);
@@ -129,20 +127,19 @@ INLINE void pair_block(const part *p) {
     for (int64_t k = 0; k < p->terms; k += 2) {
         fetch(p, k);
         fetch(p, k + 1);
-        _mm512_storeu_si512(
-            p->block + k / 2 * ROWS,
-            sn_half_pair(p->x, p->x_at + k * p->M, p->M, k + 1 == p->terms, p->rows, SN_FROM_BF16));
+        _mm512_storeu_si512(p->block + k / 2 * ROWS, sn_half_pair(p->x, p->x_at + k * p->M, p->M,
+                                                                  k + 1 == p->terms, p->rows));
     }
 }
 
-static WITH_PAIRS void sum_pairs(const part *p) {
+static SN_WITH_PAIRS void sum_pairs(const part *p) {
     pair_block(p);
     for (int64_t j = 0; j < p->N; j += SN_VL) {
         const int64_t lanes = sn_min_i64(SN_VL, p->N - j);
         sn_vec sum[ROWS] = {0};
         for (int64_t k = 0; k < p->terms; k += 2) {
             const sn_vec d = (sn_vec)sn_half_pair(p->dy, p->dy_at + k * p->N + j, p->N,
-                                                  k + 1 == p->terms, lanes, SN_FROM_BF16);
+                                                  k + 1 == p->terms, lanes);
 #pragma GCC unroll 16
             for (int r = 0; r < ROWS; r++)
                 sum[r] = add_pair(p->block + k / 2 * ROWS + r, d, sum[r]);
@@ -313,8 +310,8 @@ static void columns_bf16(const sn_dense_pass *l, sn_dense_span s) {
 }
 
 #if defined(__AVX512F__)
-INLINE WITH_PAIRS void pair_rows(const sn_dense_pass *l, sn_dense_span s, int64_t k,
-                                 const sn_vec *words, const int rows) {
+INLINE SN_WITH_PAIRS void pair_rows(const sn_dense_pass *l, sn_dense_span s, int64_t k,
+                                    const sn_vec *words, const int rows) {
     const int64_t steps = l->u.back_steps;
     const float *dy = l->shared + k * steps;
     sn_vec sum[DX_ROWS] = {0};
@@ -329,12 +326,38 @@ INLINE WITH_PAIRS void pair_rows(const sn_dense_pass *l, sn_dense_span s, int64_
     store_back(l, s, k, sum, rows, SNUG_BF16);
 }
 
-static WITH_PAIRS void columns_pairs(const sn_dense_pass *l, sn_dense_span s) {
-    sn_vec turned[NARROW], words[NARROW / 2];
-    turn_narrow(l, s, turned, SN_AS_BF16);
+/* The eights of two rows of words, word by word in turn: their first halves, and the second. */
+#define EIGHTS_LOW(a, b)                                                                           \
+    __builtin_shufflevector(a, b, 0, 16, 1, 17, 2, 18, 3, 19, 8, 24, 9, 25, 10, 26, 11, 27)
+#define EIGHTS_HIGH(a, b)                                                                          \
+    __builtin_shufflevector(a, b, 4, 20, 5, 21, 6, 22, 7, 23, 12, 28, 13, 29, 14, 30, 15, 31)
+
+/* Columns of w^T as words: VL rows of w, of eight words each, turned as sn_vec_turn does. */
+INLINE SN_WITH_PAIRS void turn_words(const sn_dense_pass *l, sn_dense_span s, sn_vec words[8]) {
+    const int64_t N = l->u.N;
+    const float *w = (const float *)l->c->in[SN_DENSE_W].data + s.first * N;
 #pragma GCC unroll 8
-    for (int j = 0; j < NARROW / 2; j++)
-        words[j] = (sn_vec)sn_half_word(turned[2 * j], turned[2 * j + 1]);
+    for (int64_t i = 0; i < 8; i++) {
+        const sn_vec low = i < s.n ? sn_vec_load_part(w + i * N, N) : (sn_vec){0},
+                     high = i + 8 < s.n ? sn_vec_load_part(w + (i + 8) * N, N) : (sn_vec){0};
+        words[i] = (sn_vec)sn_half_narrow_two(low, high);
+    }
+    for (int round = 1; round < 8; round *= 2) {
+        sn_vec next[8];
+#pragma GCC unroll 4
+        for (int i = 0; i < 4; i++) {
+            next[2 * i] = EIGHTS_LOW(words[i], words[i + 4]);
+            next[2 * i + 1] = EIGHTS_HIGH(words[i], words[i + 4]);
+        }
+#pragma GCC unroll 8
+        for (int i = 0; i < 8; i++)
+            words[i] = next[i];
+    }
+}
+
+static SN_WITH_PAIRS void columns_pairs(const sn_dense_pass *l, sn_dense_span s) {
+    sn_vec words[NARROW / 2];
+    turn_words(l, s, words);
     int64_t k = 0;
     for (; k + DX_ROWS <= l->u.K; k += DX_ROWS)
         pair_rows(l, s, k, words, DX_ROWS);
