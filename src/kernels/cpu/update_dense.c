@@ -479,7 +479,7 @@ static snug_status run_matmul_adam(const sn_call *c, snug_error *err) {
  * operation of the product takes `product` of one of the loop's, the update `update` of them
  * (measured with 8 and 32 terms and 10 columns); `own` is what the update is counted as. */
 static double update_efficiency(const cut *u) {
-    const double product = (u->narrow ? 0.22 : 0.18) * (u->pairs ? 0.6 : 1);
+    const double product = (u->narrow ? 0.22 : 0.18) * (u->pairs ? 0.8 : 1);
     const double update = u->narrow ? 9 : 17, own = 12;
     const double terms = (u->dx_pieces > 0 ? 4 : 2) * (double)u->K;
     return (terms + own) / (terms * product / sn_gemm_filled(u->N) + update);
