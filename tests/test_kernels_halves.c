@@ -364,25 +364,28 @@ static void test_f32_beside_a_half_is_rounded_as_by_a_cast(void **state) {
 }
 
 /* Numbers that rounding treats apart: below the least normal one, some of which become that; ties;
- * the largest, which becomes infinite; infinities and NaN. */
-static void fill_apart(const snug_view *v) {
+ * the largest, which becomes infinite; infinities and NaN. least: of the first alone, or nothing is
+ * seen of them. */
+static void fill_apart(const snug_view *v, bool least) {
     static const uint32_t bits[] = {0x007fffff, 0x007f8000, 0x007f7fff, 0x807fc000, 0x00000001,
                                     0x80000000, 0x3f808000, 0x3f818000, 0x3f808001, 0xbf80ffff,
                                     0x7f7fffff, 0x7f800000, 0x7f800001, 0xffc12345};
-    enum { N = sizeof bits / sizeof bits[0], RARE = 10 };
-    for (int64_t i = 0; i < sn_view_count(v); i++)
-        if (i % 3 == 0) /* few that are not finite: of their sums nothing is seen */
-            memcpy((float *)v->data + i, &bits[i % 97 == 0 ? i / 97 % N : i / 3 % RARE],
-                   sizeof *bits);
+    enum { N = sizeof bits / sizeof bits[0], LEAST = 5, RARE = 10 };
+    for (int64_t i = 0; i < sn_view_count(v); i++) {
+        const int64_t usual = i % 97 == 0 ? i / 97 % N : i / 3 % RARE;
+        if (least || i % 3 == 0)
+            memcpy((float *)v->data + i, &bits[least ? i % LEAST : usual], sizeof *bits);
+    }
 }
 
 /* Factor `wide` in f32 gives the bits that it gives as a half. */
-static void run_apart(const sn_kernel_case *c, snug_dtype half, int wide, const char *isa) {
+static void run_apart(const sn_kernel_case *c, snug_dtype half, int wide, const char *isa,
+                      bool least) {
     sn_test_call k, rounded;
     sn_kernel_open(&k, c, 5);
     sn_kernel_open(&rounded, c, 5);
-    fill_apart(&k.in[wide]);
-    fill_apart(&rounded.in[wide]);
+    fill_apart(&k.in[wide], least);
+    fill_apart(&rounded.in[wide], least);
     for (int64_t i = 0; i < sn_view_count(&k.in[1 - wide]); i++) /* so that the least are seen */
         ((float *)k.in[1 - wide].data)[i] *= half == SNUG_BF16 ? 0x1p120F : 0x1p14F;
     memcpy(rounded.in[1 - wide].data, k.in[1 - wide].data, k.in[1 - wide].bytes);
@@ -414,8 +417,8 @@ static void test_numbers_that_rounding_treats_apart(void **state) {
     for (int i = 0; i < 4; i++)
         for (int half = 0; half < 2; half++)
             for (int isa = 0; sn_isa_at(isa); isa++)
-                for (int wide = 0; wide < 2; wide++)
-                    run_apart(&products[i], halves[half], wide, sn_isa_at(isa));
+                for (int way = 0; way < 4; way++)
+                    run_apart(&products[i], halves[half], way % 2, sn_isa_at(isa), way / 2);
 }
 
 /* What is there has no bits to lose: whole numbers. */
