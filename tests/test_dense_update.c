@@ -1,9 +1,12 @@
 /* test_dense_update.c: a dense layer's weight gradient, and that of its input, inside its Adam
- * update: the bits of the rows apart, and only where it is asked for. */
+ * update: the bits of the rows apart, and only where it is asked for; of halves where the device
+ * has a kernel. */
+#include "support/call.h"
 #include "support/kernel_call.h"
 #include "support/support.h"
 
 #include "graph/graph.h"
+#include "op/impl.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -22,59 +25,65 @@ static void begin_update(sn_test_call *k, sn_op op, const sn_test_call *product)
         k->param[i].real = adam_params[i];
 }
 
+/* x and dy: f32, or halves beside weights in f32; on this instruction set. */
+typedef struct {
+    snug_dtype dtype;
+    const char *isa;
+    int threads;
+} how;
+
+static void run_on(const how *h, sn_test_call *k) {
+    snug_error err;
+    k->threads = h->threads;
+    sn_ready(k);
+    expect_ok(sn_run_with(k, sn_cpu_family_for(h->isa, k->d.op), false, &err), &err);
+    assert_true(k->needs_all);
+}
+
+static void copy_in(sn_test_call *to, int i, const snug_view *from) {
+    sn_add_in(to, from->type, -1, 1);
+    memcpy(to->in[i].data, from->data, from->bytes);
+}
+
+static void expect_same(const how *h, const snug_view *got, const snug_view *want) {
+    assert_int_equal(got->bytes, want->bytes);
+    if (memcmp(got->data, want->data, want->bytes) != 0)
+        fail_msg("%s with %s factors and %d threads", h->isa, snug_dtype_name(h->dtype),
+                 h->threads);
+}
+
 /* x^T dy by matmul, then adam; and both at once, with the gradient as an output. */
-static void expect_bits_of_two(int64_t terms, int64_t rows, int64_t columns, int threads) {
+static void expect_bits_of_two(const how *h, int64_t terms, int64_t rows, int64_t columns) {
     sn_test_call product, apart, once;
     sn_begin(&product, SN_OP_matmul);
     product.d.attrs.matmul.trans_a = 1;
-    sn_add_in(&product, SHAPE(SNUG_F32, terms, rows), -1, 1);
-    sn_add_in(&product, SHAPE(SNUG_F32, terms, columns), -1, 1);
-    product.threads = threads;
-    sn_ready(&product);
-    sn_run(&product);
+    product.d.attrs.matmul.wide = h->dtype != SNUG_F32;
+    sn_add_in(&product, SHAPE(h->dtype, terms, rows), -1, 1);
+    sn_add_in(&product, SHAPE(h->dtype, terms, columns), -1, 1);
+    run_on(h, &product);
     begin_update(&apart, SN_OP_adam, &product);
-    sn_add_in(&apart, product.d.out[0], -1, 1);
-    memcpy(apart.in[3].data, product.out[0].data, product.out[0].bytes);
+    copy_in(&apart, 3, &product.out[0]);
     begin_update(&once, SN_OP_matmul_adam, &product);
     once.d.attrs.matmul_adam.gradient = 1;
-    for (int i = 0; i < 2; i++) {
-        sn_add_in(&once, product.d.in[i], -1, 1);
-        memcpy(once.in[3 + i].data, product.in[i].data, product.in[i].bytes);
-    }
-    apart.threads = once.threads = threads;
-    sn_ready(&apart);
-    sn_ready(&once);
-    sn_run(&apart);
-    sn_run(&once);
+    for (int i = 0; i < 2; i++)
+        copy_in(&once, 3 + i, &product.in[i]);
+    run_on(h, &apart);
+    run_on(h, &once);
     for (int k = 0; k < 3; k++)
-        assert_memory_equal(once.out[k].data, apart.out[k].data, apart.out[k].bytes);
-    assert_memory_equal(once.out[3].data, product.out[0].data, product.out[0].bytes);
+        expect_same(h, &once.out[k], &apart.out[k]);
+    expect_same(h, &once.out[3], &product.out[0]);
     sn_kernel_close(&product);
     sn_kernel_close(&apart);
     sn_kernel_close(&once);
 }
 
-static void test_update_at_once_has_the_bits_of_two_rows(void **state) {
-    (void)state;
-    for (int threads = 1; threads < 4; threads++) {
-        expect_bits_of_two(8, 5000, 10, threads);
-        expect_bits_of_two(32, 700, 10, threads);
-        expect_bits_of_two(5, 67, 300, threads);
-        expect_bits_of_two(300, 130, 35, threads);
-        expect_bits_of_two(2500, 20, 10, threads);
-        expect_bits_of_two(3, 1, 1, threads);
-    }
-}
-
 /* The same with dx = dy w^T, which lies over x; one of the two with the gradient. */
-static void expect_bits_of_three(int64_t terms, int64_t rows, int64_t columns, int threads) {
+static void expect_bits_of_three(const how *h, int64_t terms, int64_t rows, int64_t columns) {
     sn_test_call dx, update, once;
-    const snug_type w = SHAPE(SNUG_F32, rows, columns), x = SHAPE(SNUG_F32, terms, rows),
-                    dy = SHAPE(SNUG_F32, terms, columns);
+    const snug_type w = SHAPE(SNUG_F32, rows, columns), x = SHAPE(h->dtype, terms, rows),
+                    dy = SHAPE(h->dtype, terms, columns);
     sn_begin(&dx, SN_OP_matmul);
     dx.d.attrs.matmul.trans_b = 1;
-    sn_add_in(&dx, dy, -1, 1);
-    sn_add_in(&dx, w, -1, 1);
     sn_begin(&update, SN_OP_matmul_adam);
     sn_begin(&once, SN_OP_matmul_adam_dx);
     update.d.attrs.matmul_adam.gradient = 1;
@@ -82,45 +91,77 @@ static void expect_bits_of_three(int64_t terms, int64_t rows, int64_t columns, i
     const snug_type types[5] = {w, w, w, x, dy};
     for (int i = 0; i < 5; i++) {
         sn_add_in(&update, types[i], i == 2 ? 0.5 : -1, 1);
-        sn_add_in(&once, types[i], -1, 1);
-        memcpy(once.in[i].data, update.in[i].data, update.in[i].bytes);
+        copy_in(&once, i, &update.in[i]);
     }
-    memcpy(dx.in[0].data, update.in[4].data, update.in[4].bytes);
-    memcpy(dx.in[1].data, update.in[0].data, update.in[0].bytes);
+    copy_in(&dx, 0, &update.in[4]);
+    copy_in(&dx, 1, &update.in[0]);
     for (int i = 0; i < 4; i++)
         update.param[i].real = once.param[i].real = adam_params[i];
-    dx.threads = update.threads = once.threads = threads;
-    sn_ready(&dx);
-    sn_ready(&update);
+    run_on(h, &dx);
+    run_on(h, &update);
+    once.threads = h->threads;
     sn_ready(&once);
     void *const own = once.out[3].data;
     once.out[3].data = once.in[3].data;
-    sn_run(&dx);
-    sn_run(&update);
-    sn_run(&once);
+    snug_error err;
+    expect_ok(sn_run_with(&once, sn_cpu_family_for(h->isa, once.d.op), false, &err), &err);
+    assert_true(once.needs_all);
     for (int k = 0; k < 3; k++)
-        assert_memory_equal(once.out[k].data, update.out[k].data, update.out[k].bytes);
-    assert_memory_equal(once.out[3].data, dx.out[0].data, dx.out[0].bytes);
+        expect_same(h, &once.out[k], &update.out[k]);
+    expect_same(h, &once.out[3], &dx.out[0]);
     if (once.d.n_out > 4)
-        assert_memory_equal(once.out[4].data, update.out[3].data, update.out[3].bytes);
+        expect_same(h, &once.out[4], &update.out[3]);
     once.out[3].data = own;
     sn_kernel_close(&dx);
     sn_kernel_close(&update);
     sn_kernel_close(&once);
 }
 
+static void sweep(void (*check)(const how *h)) {
+    static const snug_dtype dtypes[] = {SNUG_F32, SNUG_F16, SNUG_BF16};
+    for (int i = 0; sn_isa_at(i); i++)
+        for (int d = 0; d < 3; d++)
+            for (int threads = 1; threads < 4; threads++)
+                check(&(how){dtypes[d], sn_isa_at(i), threads});
+}
+
+/* One piece and several, in one group and in more; of narrow weights and others; odd numbers of
+ * terms. */
+static void check_two(const how *h) {
+    expect_bits_of_two(h, 8, 5000, 10);
+    expect_bits_of_two(h, 32, 700, 10);
+    expect_bits_of_two(h, 5, 67, 300);
+    expect_bits_of_two(h, 300, 130, 35);
+    expect_bits_of_two(h, 301, 130, 16);
+    expect_bits_of_two(h, 2500, 20, 10);
+    expect_bits_of_two(h, 5001, 18, 10);
+    expect_bits_of_two(h, 3, 1, 1);
+}
+
+static void test_update_at_once_has_the_bits_of_two_rows(void **state) {
+    (void)state;
+    sweep(check_two);
+}
+
+static void check_three(const how *h) {
+    expect_bits_of_three(h, 8, 5000, 10);
+    expect_bits_of_three(h, 100, 700, 10);
+    expect_bits_of_three(h, 21, 333, 5);
+    expect_bits_of_three(h, 5, 67, 300);
+    expect_bits_of_three(h, 300, 130, 35);
+    expect_bits_of_three(h, 600, 33, 2);
+    expect_bits_of_three(h, 13, 40, 701);
+    expect_bits_of_three(h, 3, 40, 2048);
+    expect_bits_of_three(h, 3, 1, 1);
+    if (h->threads == 2 && strcmp(h->isa, sn_cpu_isa()) == 0) {
+        expect_bits_of_three(h, 3, 262200, 2); /* longer spans, of narrow weights and of others */
+        expect_bits_of_three(h, 1, 262200, 17);
+    }
+}
+
 static void test_update_with_dx_has_the_bits_of_three_rows(void **state) {
     (void)state;
-    for (int threads = 1; threads < 4; threads++) {
-        expect_bits_of_three(8, 5000, 10, threads);
-        expect_bits_of_three(100, 700, 10, threads);
-        expect_bits_of_three(5, 67, 300, threads);
-        expect_bits_of_three(300, 130, 35, threads);
-        expect_bits_of_three(3, 40, 2048, threads);
-        expect_bits_of_three(3, 1, 1, threads);
-    }
-    expect_bits_of_three(3, 262200, 2, 2); /* longer spans, of narrow weights and of others */
-    expect_bits_of_three(1, 262200, 17, 2);
+    sweep(check_three);
 }
 
 /* --- the fusion ------------------------------------------------------------------------------ */
@@ -226,6 +267,105 @@ static void test_update_leaves_other_gradients(void **state) {
         expect_nodes(fuse(*state, texts[i], true), 2, SN_OP_adam);
 }
 
+/* --- halves ----------------------------------------------------------------------------------- */
+#define HALF_VARIABLES(half)                                                                       \
+    "snug graph 1\np0 real 0.01\np1 real 0.1\np2 real 0.001\np3 real 1e-7\n"                       \
+    "%0 input x " half "[4,3]\n%1 input d f32[4,2]\n"                                              \
+    "%2 variable w f32[3,2] home 0 init constant 0 0 0\n"                                          \
+    "%3 variable m f32[3,2] home 1 init constant 0 0 0\n"                                          \
+    "%4 variable v f32[3,2] home 2 init constant 0 0 0\n"                                          \
+    "%5 = cast(%2) dtype=" half " | forward -> " half "[3,2]\n"                                    \
+    "%6 = matmul(%0 %5) | forward -> " half "[4,2]\n"                                              \
+    "%7 = cast(%1) dtype=" half " | backward -> " half "[4,2]\n"
+#define HALF_DX(half) "%8 = matmul(%7 %5) trans_b=1 | backward -> " half "[4,3]\n"
+#define HALF_UPDATE(half)                                                                          \
+    "%9 = matmul(%0 %7) trans_a=1 | backward -> " half "[3,2]\n"                                   \
+    "%10 = cast(%9) dtype=f32 | backward -> f32[3,2]\n"                                            \
+    "%11 %12 %13 = adam(%2 %3 %4 %10) rate=p0 one_minus_beta1=p1 one_minus_beta2=p2 epsilon=p3 | " \
+    "update -> f32[3,2] f32[3,2] f32[3,2]\n"
+#define HALF_OUTPUTS "output y %6\noutput dx %8\n"
+
+/* How often the operator stands in the text, fused at once with these options, or, after a fusion
+ * without, once more: then products read w and d themselves. */
+static void expect_count(snug_engine *e, const char *text, const sn_device *device, sn_op op,
+                         int wanted) {
+    const sn_fuse_options options = {.dense_update = 1, .device = device};
+    for (int before = 0; before < 2; before++) {
+        snug_error err;
+        sn_graph *g = NULL, *fused;
+        int n = 0;
+        if (before)
+            g = fuse(e, text, false);
+        else
+            expect_ok(sn_graph_parse(e, text, &g, &err), &err);
+        expect_ok(sn_graph_fuse_with(g, &options, &fused, &err), &err);
+        expect_ok(sn_graph_check(fused, false, &err), &err);
+        for (uint32_t i = 0; i < sn_graph_n_nodes(fused); i++)
+            n += sn_graph_node_at(fused, (sn_node){i})->op == op;
+        assert_int_equal(n, wanted);
+        sn_graph_destroy(fused);
+        sn_graph_destroy(g);
+    }
+}
+
+static void test_update_takes_factors_of_halves(void **state) {
+    static const char text[] =
+        HALF_VARIABLES("bf16") HALF_DX("bf16") HALF_UPDATE("bf16") HALF_OUTPUTS;
+    expect_count(*state, text, NULL, SN_OP_matmul_adam_dx, 1);
+    expect_count(*state, text, NULL, SN_OP_cast, 1); /* of d */
+    expect_count(*state,
+                 HALF_VARIABLES("bf16") "%8 = neg(%7) | backward -> bf16[4,2]\n" HALF_UPDATE("bf16")
+                     HALF_OUTPUTS,
+                 NULL, SN_OP_matmul_adam, 1);
+}
+
+/* Of f16 gradients are rounded, and of weights that are halves, too. */
+static void test_update_leaves_gradients_that_are_rounded(void **state) {
+    static const char text[] = HALF_VARIABLES("f16") HALF_DX("f16") HALF_UPDATE("f16") HALF_OUTPUTS;
+    expect_count(*state, text, NULL, SN_OP_adam, 1);
+    static const char narrow[] =
+        "snug graph 1\np0 real 0.01\np1 real 0.1\np2 real 0.001\np3 real 1e-7\n"
+        "%0 input x bf16[4,3]\n%1 input dy bf16[4,2]\n"
+        "%2 variable w bf16[3,2] home 0 init constant 0 0 0\n"
+        "%3 variable m bf16[3,2] home 1 init constant 0 0 0\n"
+        "%4 variable v bf16[3,2] home 2 init constant 0 0 0\n"
+        "%5 = matmul(%0 %1) trans_a=1 | backward -> bf16[3,2]\n"
+        "%6 %7 %8 = adam(%2 %3 %4 %5) rate=p0 one_minus_beta1=p1 one_minus_beta2=p2 epsilon=p3 | "
+        "update -> bf16[3,2] bf16[3,2] bf16[3,2]\n";
+    expect_count(*state, narrow, NULL, SN_OP_adam, 1);
+}
+
+/* What reads the weights as they were rounded must not come to read them behind the update. */
+static void test_update_does_not_pass_readers_of_rounded_weights(void **state) {
+    static const char text[] = HALF_VARIABLES("bf16") HALF_DX(
+        "bf16") "%9 = matmul(%8 %5) | backward -> bf16[4,2]\n"
+                "%10 = matmul(%0 %7) trans_a=1 | backward -> bf16[3,2]\n"
+                "%11 = cast(%10) dtype=f32 | backward -> f32[3,2]\n"
+                "%12 %13 %14 = adam(%2 %3 %4 %11) rate=p0 one_minus_beta1=p1 one_minus_beta2=p2 "
+                "epsilon=p3 | update -> f32[3,2] f32[3,2] f32[3,2]\noutput y %6\noutput z %9\n";
+    expect_count(*state, text, NULL, SN_OP_matmul_adam_dx, 0);
+    expect_count(*state, text, NULL, SN_OP_matmul_adam, 1);
+}
+
+static snug_status describe_on_host(const sn_device *device, const sn_opdesc *d, sn_variant *out,
+                                    snug_error *err) {
+    (void)device, (void)d, (void)err;
+    *out = (sn_variant){.impl = SN_BY_HOST "own"};
+    return SNUG_OK;
+}
+
+/* As a GPU has it, whose family takes no halves; f32 it is not asked for. */
+static void test_update_of_halves_needs_a_kernel_of_the_device(void **state) {
+    const sn_device device = {.describe = describe_on_host};
+    sn_cpu_device cpu;
+    sn_cpu_device_init(&cpu, 1, false);
+    static const char text[] =
+        HALF_VARIABLES("bf16") HALF_DX("bf16") HALF_UPDATE("bf16") HALF_OUTPUTS;
+    expect_count(*state, text, &device, SN_OP_adam, 1);
+    expect_count(*state, text, &cpu.device, SN_OP_matmul_adam_dx, 1);
+    expect_count(*state, DENSE_STEP, &device, SN_OP_matmul_adam, 1);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_update_at_once_has_the_bits_of_two_rows),
@@ -235,6 +375,10 @@ int main(void) {
         engine_test(test_update_makes_dx_where_it_may_come_first),
         engine_test(test_update_does_not_pass_what_must_come_first),
         engine_test(test_update_leaves_other_gradients),
+        engine_test(test_update_takes_factors_of_halves),
+        engine_test(test_update_leaves_gradients_that_are_rounded),
+        engine_test(test_update_does_not_pass_readers_of_rounded_weights),
+        engine_test(test_update_of_halves_needs_a_kernel_of_the_device),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -363,6 +363,64 @@ static void test_f32_beside_a_half_is_rounded_as_by_a_cast(void **state) {
                 run_mixed(&cases[i], halves[half], narrow, false);
 }
 
+/* Numbers that rounding treats apart: below the least normal one, some of which become that; ties;
+ * the largest, which becomes infinite; infinities and NaN. least: of the first alone, or nothing is
+ * seen of them. */
+static void fill_apart(const snug_view *v, bool least) {
+    static const uint32_t bits[] = {0x007fffff, 0x007f8000, 0x007f7fff, 0x807fc000, 0x00000001,
+                                    0x80000000, 0x3f808000, 0x3f818000, 0x3f808001, 0xbf80ffff,
+                                    0x7f7fffff, 0x7f800000, 0x7f800001, 0xffc12345};
+    enum { N = sizeof bits / sizeof bits[0], LEAST = 5, RARE = 10 };
+    for (int64_t i = 0; i < sn_view_count(v); i++) {
+        const int64_t usual = i % 97 == 0 ? i / 97 % N : i / 3 % RARE;
+        if (least || i % 3 == 0)
+            memcpy((float *)v->data + i, &bits[least ? i % LEAST : usual], sizeof *bits);
+    }
+}
+
+/* Factor `wide` in f32 gives the bits that it gives as a half. */
+static void run_apart(const sn_kernel_case *c, snug_dtype half, int wide, const char *isa,
+                      bool least) {
+    sn_test_call k, rounded;
+    sn_kernel_open(&k, c, 5);
+    sn_kernel_open(&rounded, c, 5);
+    fill_apart(&k.in[wide], least);
+    fill_apart(&rounded.in[wide], least);
+    for (int64_t i = 0; i < sn_view_count(&k.in[1 - wide]); i++) /* so that the least are seen */
+        ((float *)k.in[1 - wide].data)[i] *= half == SNUG_BF16 ? 0x1p120F : 0x1p14F;
+    memcpy(rounded.in[1 - wide].data, k.in[1 - wide].data, k.in[1 - wide].bytes);
+    retype(&k.d.in[1 - wide], &k.in[1 - wide], half);
+    for (int i = 0; i < 2; i++)
+        retype(&rounded.d.in[i], &rounded.in[i], half);
+    k.family = rounded.family = sn_cpu_family_for(isa, k.d.op);
+    sn_kernel_call(&k, k.family->run, 2, false);
+    sn_kernel_call(&rounded, k.family->run, 2, false);
+    for (int64_t i = 0; i < sn_view_count(&k.out[0]); i++) { /* which NaN it is does not matter */
+        float *const got = (float *)k.out[0].data + i, *const want =
+                                                           (float *)rounded.out[0].data + i;
+        *got = isnan(*got) ? 0 : *got;
+        *want = isnan(*want) ? 0 : *want;
+    }
+    expect_same(&k, &rounded, c, isa);
+    sn_kernel_close(&k);
+    sn_kernel_close(&rounded);
+}
+
+static void test_numbers_that_rounding_treats_apart(void **state) {
+    (void)state;
+    static const sn_kernel_case products[] = {
+        {"matmul", "", "f32[33,90] f32[90,10]", .batch = 0},
+        {"matmul", "", "f32[5,41] f32[41,70]", .batch = 0},
+        {"matmul", "trans_b=1", "f32[7,90] f32[35,90]", .batch = 0},
+        {"matmul", "trans_a=1", "f32[61,40] f32[61,12]", .batch = 0},
+    };
+    for (int i = 0; i < 4; i++)
+        for (int half = 0; half < 2; half++)
+            for (int isa = 0; sn_isa_at(isa); isa++)
+                for (int way = 0; way < 4; way++)
+                    run_apart(&products[i], halves[half], way % 2, sn_isa_at(isa), way / 2);
+}
+
 /* What is there has no bits to lose: whole numbers. */
 static void test_f32_sums_of_halves_add_to_what_is_there(void **state) {
     (void)state;
@@ -396,6 +454,7 @@ int main(void) {
         cmocka_unit_test(test_words_of_two_bf16_are_added_as_plain_c_does),
         cmocka_unit_test(test_halves_are_the_f32_kernels_rounded_once),
         cmocka_unit_test(test_f32_beside_a_half_is_rounded_as_by_a_cast),
+        cmocka_unit_test(test_numbers_that_rounding_treats_apart),
         cmocka_unit_test(test_f32_sums_of_halves_add_to_what_is_there),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

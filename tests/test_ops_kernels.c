@@ -303,7 +303,9 @@ static void test_bits_do_not_depend_on_threads(void **state) {
  * and draws. */
 static bool has_own_halves(sn_op op) {
     const bool recurrent = op >= SN_OP_lstm && op <= SN_OP_simple_rnn_grad;
-    const bool product = op == SN_OP_matmul || (op >= SN_OP_conv2d && op <= SN_OP_conv2d_pool_dw);
+    const bool product = op == SN_OP_matmul || op == SN_OP_matmul_adam ||
+                         op == SN_OP_matmul_adam_dx ||
+                         (op >= SN_OP_conv2d && op <= SN_OP_conv2d_pool_dw);
     const bool attention = op == SN_OP_attention || op == SN_OP_attention_grad;
     return recurrent || product || attention || op == SN_OP_random || op == SN_OP_normalise_line;
 }

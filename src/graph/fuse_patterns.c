@@ -11,10 +11,12 @@
  *     cross_entropy   -sum(labels log(softmax(x))) -> softmax_xent or sparse_xent: see fuse_xent.c
  *     dense_update    adam(w, m, v, matmul(x, dy)) -> matmul_adam(w, m, v, x, dy), where asked for;
  *                     with matmul(dy, w) -> matmul_adam_dx(w, m, v, x, dy), in its place; where
- *                     the gradient is an output, it is one of these rows, too
+ *                     the gradient is an output, it is one of these rows, too; of halves, whose
+ *                     product is wide, where the device has a kernel that takes them
  *     wide            a cast to f32 of what sums halves up: see fuse_casts.c
  *     channel_affine  a p + (b q + c) -> channel_affine(p, q, a, b, c): dx of batch norm at once */
 #include "graph/fuse.h"
+#include "op/impl.h"
 
 #include <string.h>
 
@@ -291,8 +293,6 @@ static sn_record *match_gradient(const sn_fuser *f, sn_value v) {
         f->readers[v.i].is_unlisted)
         return NULL;
     const sn_attrs_matmul *a = &r->node.attrs.matmul;
-    if (sn_dtype_is_half(sn_graph_type(f->g, r->in[0])->dtype))
-        return NULL; /* matmul_adam has no kernels for them */
     return a->trans_a && !a->trans_b && !a->fold_b && a->act == SN_ACT_none &&
                    sn_graph_type(f->g, r->in[0])->rank == 2 &&
                    sn_graph_type(f->g, r->in[1])->rank == 2
@@ -300,11 +300,40 @@ static sn_record *match_gradient(const sn_fuser *f, sn_value v) {
                : NULL;
 }
 
-static bool reads(const sn_record *r, const sn_value *values, int n) {
+/* A value before the cast to a half that makes it, where one does: a product may read either. */
+static sn_value before_rounding(const sn_fuser *f, sn_value v) {
+    const sn_record *cast = sn_fuse_maker(f, v);
+    const bool rounds = cast && cast->node.op == SN_OP_cast &&
+                        sn_dtype_is_half(sn_graph_type(f->g, v)->dtype) &&
+                        sn_graph_type(f->g, cast->in[0])->dtype == SNUG_F32;
+    return rounds ? cast->in[0] : v;
+}
+
+/* Or as they are rounded: what reads that may come to read the value (sn_fuse_operands). */
+static bool reads(const sn_fuser *f, const sn_record *r, const sn_value *values, int n) {
     for (int i = 0; i < r->node.n_in; i++)
         for (int k = 0; k < n; k++)
-            if (r->in[i].i == values[k].i)
+            if (r->in[i].i == values[k].i || before_rounding(f, r->in[i]).i == values[k].i)
                 return true;
+    return false;
+}
+
+/* dy of the product as a half, like x; false: it is f32 beside that, and nobody rounds it before
+ * this place. */
+static bool half_of_dy(const sn_fuser *f, uint32_t n, const sn_record *product, sn_value *out) {
+    const snug_dtype dtype = sn_graph_type(f->g, product->in[0])->dtype;
+    const sn_value dy = product->in[1];
+    *out = dy;
+    if (sn_graph_type(f->g, dy)->dtype == dtype)
+        return true;
+    for (uint32_t i = 0; i < f->readers[dy.i].n; i++) {
+        const uint32_t place = f->places[f->readers[dy.i].first + i];
+        const sn_record *r = &f->records[place];
+        *out = r->out[0];
+        if (!r->gone && place < n && r->node.op == SN_OP_cast &&
+            sn_graph_type(f->g, *out)->dtype == dtype)
+            return true;
+    }
     return false;
 }
 
@@ -314,7 +343,8 @@ static bool may_move_up(const sn_fuser *f, uint32_t at, uint32_t to) {
     for (uint32_t i = to + 1; i < f->n_nodes; i++) {
         const sn_record *r = &f->records[i];
         if (i != at && !r->gone &&
-            ((i < at && sn_ops[r->node.op].effect == SN_MAYFAIL) || reads(r, f->records[at].in, 3)))
+            ((i < at && sn_ops[r->node.op].effect == SN_MAYFAIL) ||
+             reads(f, r, f->records[at].in, 3)))
             return false;
     }
     return true;
@@ -328,22 +358,35 @@ static bool is_ready_at(const sn_fuser *f, const sn_record *update, uint32_t pla
     return true;
 }
 
-/* dy w^T of the weights that the update in place n changes by x^T dy, where the update may move
- * there; its place, or UINT32_MAX. Kernels take sums over this many columns. */
-static uint32_t find_dx(const sn_fuser *f, uint32_t n, const sn_record *product) {
+/* dy w^T, with w as this value has it, in a place where the update in place n may move; UINT32_MAX:
+ * there is none. Kernels take sums over this many columns. */
+static uint32_t find_product(const sn_fuser *f, uint32_t n, sn_value dy, sn_value w) {
     enum { MOST_COLUMNS = 2048 };
-    const sn_value w = f->records[n].in[0], dy = product->in[1];
     for (uint32_t i = 0; i < f->readers[w.i].n; i++) {
         const uint32_t place = f->places[f->readers[w.i].first + i];
         const sn_record *r = &f->records[place];
         const sn_attrs_matmul *a = &r->node.attrs.matmul;
         if (!r->gone && r->node.op == SN_OP_matmul && r->node.n_in == 2 && r->in[0].i == dy.i &&
             r->in[1].i == w.i && a->trans_b && !a->trans_a && !a->fold_b && a->act == SN_ACT_none &&
-            sn_graph_type(f->g, w)->dims[1] <= MOST_COLUMNS &&
+            !a->wide && sn_graph_type(f->g, w)->dims[1] <= MOST_COLUMNS &&
             is_ready_at(f, &f->records[n], place) && may_move_up(f, n, place))
             return place;
     }
     return UINT32_MAX;
+}
+
+/* The same with the weights that the update changes, or, beside halves, with what they are rounded
+ * to. */
+static uint32_t find_dx(const sn_fuser *f, uint32_t n) {
+    const sn_value w = f->records[n].in[0], dy = f->records[n].in[4];
+    uint32_t place = find_product(f, n, dy, w);
+    for (uint32_t i = 0; i < f->readers[w.i].n && place == UINT32_MAX; i++) {
+        const sn_record *r = &f->records[f->places[f->readers[w.i].first + i]];
+        if (!r->gone && before_rounding(f, r->out[0]).i == w.i &&
+            sn_graph_type(f->g, r->out[0])->dtype == sn_graph_type(f->g, dy)->dtype)
+            place = find_product(f, n, dy, r->out[0]);
+    }
+    return place;
 }
 
 /* The update moves to the product in this place, whose value is its fourth output. */
@@ -365,8 +408,8 @@ static void join_dx(sn_fuser *f, sn_record *update, uint32_t place) {
     update->gone = true;
 }
 
-/* The record makes its gradient v itself. */
-static void take_product(sn_fuser *f, uint32_t n, const sn_record *product, sn_value v) {
+/* The record makes its gradient v itself, of x and dy. */
+static void take_product(sn_fuser *f, uint32_t n, const sn_value factors[2], sn_value v) {
     sn_record *r = &f->records[n];
     const sn_attrs_adam adam = r->node.attrs.adam;
     r->node.op = SN_OP_matmul_adam;
@@ -378,8 +421,8 @@ static void take_product(sn_fuser *f, uint32_t n, const sn_record *product, sn_v
                                                        .one_minus_beta2 = adam.one_minus_beta2,
                                                        .epsilon = adam.epsilon};
     for (int i = 0; i < 2; i++) {
-        r->in[3 + i] = product->in[i];
-        sn_fuse_unlist(f, product->in[i]);
+        r->in[3 + i] = factors[i];
+        sn_fuse_unlist(f, factors[i]);
     }
     if (r->node.attrs.matmul_adam.gradient) {
         r->out[r->node.n_out++] = v;
@@ -387,16 +430,39 @@ static void take_product(sn_fuser *f, uint32_t n, const sn_record *product, sn_v
     }
 }
 
+/* Whether the device has a kernel of its own for the update with such factors, where they are
+ * halves: a gradient that is rounded to one is no sum in f32. */
+static bool takes_halves(const sn_fuser *f, const sn_record *adam, const sn_value factors[2]) {
+    sn_opdesc d = {.op = SN_OP_matmul_adam, .n_in = 5};
+    sn_variant v;
+    snug_error unused;
+    const snug_dtype gradient = sn_graph_type(f->g, adam->in[3])->dtype;
+    if (!sn_dtype_is_half(sn_graph_type(f->g, factors[0])->dtype))
+        return true;
+    sn_attrs_default(d.op, &d.attrs);
+    for (int i = 0; i < 5; i++)
+        d.in[i] = *sn_graph_type(f->g, i < 3 ? adam->in[i] : factors[i - 3]);
+    if (gradient != SNUG_F32 || d.in[0].dtype != SNUG_F32 || sn_op_infer(&d, &unused) != SNUG_OK)
+        return false;
+    const sn_device *device = f->options.device;
+    return !device || (device->describe(device, &d, &v, &unused) == SNUG_OK &&
+                       sn_impl_kind_of(v.impl) != SN_IMPL_HOST);
+}
+
 static bool fuse_dense_update(sn_fuser *f, uint32_t n) {
     sn_record *r = &f->records[n];
+    sn_value factors[2];
     if (!f->options.dense_update || r->node.op != SN_OP_adam || r->node.n_in != 4)
         return false;
     sn_record *product = match_gradient(f, r->in[3]);
     if (!product || sn_type_count(sn_graph_type(f->g, r->in[0])) < f->options.dense_update)
         return false;
-    take_product(f, n, product, r->in[3]);
+    factors[0] = product->in[0];
+    if (!half_of_dy(f, n, product, &factors[1]) || !takes_halves(f, r, factors))
+        return false;
+    take_product(f, n, factors, r->in[3]);
     product->gone = true;
-    const uint32_t place = find_dx(f, n, product);
+    const uint32_t place = find_dx(f, n);
     if (place != UINT32_MAX)
         join_dx(f, r, place);
     return true;

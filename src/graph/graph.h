@@ -261,8 +261,9 @@ typedef struct {
     /* The weight gradient of a wide dense layer dies inside its Adam update: the largest gradient
      * never exists, but what it is made of lives until the update, and the batch can no longer be
      * cut there. */
-    int64_t dense_update; /* from this many weights on; 0: never */
-    uint32_t *params;     /* NULL, or one per parameter slot: its number in the new graph is written
+    int64_t dense_update;    /* from this many weights on; 0: never */
+    const sn_device *device; /* which such an update of halves needs a kernel of; NULL: any */
+    uint32_t *params;   /* NULL, or one per parameter slot: its number in the new graph is written
                              there, UINT32_MAX where it is gone */
     uint32_t *origin;     /* NULL, or sn_graph_most_fused: of each node of the new graph the old one
                              in whose place it stands */

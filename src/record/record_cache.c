@@ -310,7 +310,10 @@ static snug_status plan_here(snug_recorder *r, const sn_room_ask *ask, sn_entry 
 }
 
 static sn_fuse_options maps_of(const sn_recording *rec, const sn_entry *e) {
-    return (sn_fuse_options){.params = e->params, .origin = e->origin, .n_checked = rec->n_again};
+    return (sn_fuse_options){.device = e->side->device(rec->r),
+                             .params = e->params,
+                             .origin = e->origin,
+                             .n_checked = rec->n_again};
 }
 
 /* The graph that the plan is of, and its maps; the other one was only to choose from. */
@@ -383,7 +386,9 @@ static snug_status make_plan(snug_recorder *r, const sn_recording *rec, size_t r
 
 static snug_status plan_entry(snug_recorder *r, const sn_recording *rec, size_t room, size_t extra,
                               sn_entry *e, snug_error *err) {
-    const sn_fuse_options maps = maps_of(rec, e), no_maps = {.n_checked = rec->n_again};
+    const sn_fuse_options maps = maps_of(rec, e);
+    sn_fuse_options no_maps = maps;
+    no_maps.params = no_maps.origin = NULL;
     sn_graph *wide;
     SNUG_TRY(sn_graph_fuse_with(rec->graph, &maps, &e->graph, err));
     SNUG_TRY(sn_graph_fuse_updates(rec->graph, e->graph, &no_maps, &wide, err));

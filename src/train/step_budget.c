@@ -283,8 +283,8 @@ static snug_status find_spilled(const sn_model_step *first, const sn_graph *g, s
     return SNUG_OK;
 }
 
-snug_status sn_model_step_fuse(sn_model_step *s, snug_error *err) {
-    const sn_fuse_options none = {.dense_update = 0};
+snug_status sn_model_step_fuse(const snug_model *m, sn_model_step *s, snug_error *err) {
+    const sn_fuse_options none = {.device = m->target};
     if (s->fused || s->mode != SN_STEP_TRAIN)
         return SNUG_OK;
     return sn_graph_fuse_updates(s->graph, s->graph, &none, &s->fused, err);
@@ -294,7 +294,7 @@ snug_status sn_model_step_fuse(sn_model_step *s, snug_error *err) {
  * booked. */
 static snug_status plan_step(snug_model *m, sn_model_step *s, const sn_plan_options *o,
                              const sn_share *share, snug_error *err) {
-    SNUG_TRY(sn_model_step_fuse(s, err));
+    SNUG_TRY(sn_model_step_fuse(m, s, err));
     sn_room_ask ask = {
         .graph = s->graph, .options = *o, .size = {.step_bytes = step_bytes_of(m, s)}};
     sn_room_made made;
@@ -520,7 +520,7 @@ snug_status sn_model_curve(snug_model *m, sn_model_step *s, sn_plan_point *out, 
     sn_share share;
     SNUG_TRY(size_up(m, s, &o, &x, &plain, err));
     SNUG_TRY(find_share(m, 0, x, &share, err));
-    SNUG_TRY(sn_model_step_fuse(s, err));
+    SNUG_TRY(sn_model_step_fuse(m, s, err));
     o.fused = s->fused;
     o.step_bytes = step_bytes_of(m, s);
     SNUG_TRY(sn_plan_curve(m->engine, s->graph, &o, out, max, n, err));

@@ -93,7 +93,7 @@ static inline snug_status sn_model_expect(const snug_model *m, size_t *out, snug
 }
 
 /* s->fused, where the step has updates that can be. */
-SNUG_CHECKED snug_status sn_model_step_fuse(sn_model_step *s, snug_error *err);
+SNUG_CHECKED snug_status sn_model_step_fuse(const snug_model *m, sn_model_step *s, snug_error *err);
 /* Plans s->graph within the budget. A refusal (SNUG_E_BUDGET) says the smallest budget that would
  * do; *floor (may be NULL) gets it, with the arena and seconds of that plan. */
 SNUG_CHECKED snug_status sn_model_plan_within(snug_model *m, sn_model_step *s, size_t budget,

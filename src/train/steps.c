@@ -111,7 +111,7 @@ static snug_status parse_either(snug_model *m, sn_model_step *s, snug_error *why
         sn_plan_parse(m->engine, s->graph, m->pinned.text, devices, 1, &s->plan, why);
     if (status == SNUG_OK)
         return SNUG_OK;
-    SNUG_TRY(sn_model_step_fuse(s, why));
+    SNUG_TRY(sn_model_step_fuse(m, s, why));
     return s->fused && sn_plan_parse(m->engine, s->fused, m->pinned.text, devices, 1, &s->plan,
                                      &unused) == SNUG_OK
                ? SNUG_OK

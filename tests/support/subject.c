@@ -456,6 +456,24 @@ static bool is_too_large(const sn_subject *s) {
     return sn_subject_elements(s) > (s->is_mixed ? 5000 : 20000) && !getenv("SNUG_TEST_FULL");
 }
 
+/* Input i becomes one of this type, where the row takes it, alone or with the one behind it. */
+static bool retype_input(sn_subject *s, int i, snug_dtype dtype) {
+    snug_error unused;
+    const snug_dtype before = s->desc.in[i].dtype;
+    const bool has_next = i + 1 < s->desc.n_in && s->desc.in[i + 1].dtype == before;
+    s->desc.in[i].dtype = dtype;
+    if (sn_op_infer(&s->desc, &unused) == SNUG_OK)
+        return true;
+    if (has_next) {
+        s->desc.in[i + 1].dtype = dtype;
+        if (sn_op_infer(&s->desc, &unused) == SNUG_OK)
+            return true;
+        s->desc.in[i + 1].dtype = before;
+    }
+    s->desc.in[i].dtype = before;
+    return false;
+}
+
 /* Keeps the change that was made in `place` where the row takes it. */
 static bool takes(sn_subject *s, void *place, const void *before, size_t bytes) {
     snug_error unused;
@@ -478,8 +496,7 @@ static bool mix(sn_subject *s) {
     for (int i = 1; i < s->desc.n_in; i++) {
         if (s->desc.in[i].dtype != most)
             continue;
-        s->desc.in[i].dtype = other;
-        mixed = takes(s, &s->desc.in[i].dtype, &most, sizeof most) || mixed;
+        mixed = retype_input(s, i, other) || mixed;
     }
     if (wide >= 0) {
         const int64_t narrow = 0;

@@ -1,7 +1,7 @@
 /* gemm.c: tiles of a matrix product in registers. A tile reads one value of A per row and step,
  * spread over a vector, and up to SN_GEMM_NV vectors of B; its sums stay in registers for the whole
- * piece of K. A tile of one vector over an unpacked B is taller. See gemm.h for the order of
- * additions, which is the contract. */
+ * piece of K. A tile of one vector over an unpacked B, or of words, is taller. See gemm.h for the
+ * order of additions, which is the contract. */
 #include "kernels/cpu/gemm.h"
 
 #include <stddef.h>
@@ -187,6 +187,44 @@ run_pairs(const tile *t, const int rows, const int nv) {
     for (int i = 0; i < rows; i++)
         store_row(t, i, sum[i], nv);
 }
+
+/* As add_terms, for words; a packed B is near. */
+static inline __attribute__((always_inline)) WITH_PAIRS void
+add_words(const tile *t, int64_t k, sn_vec sum[], const int rows, const int words) {
+    enum { AHEAD = 32 }; /* words of a row of A */
+    __m512i b[8];
+    int64_t column[8];
+#pragma GCC unroll 8
+    for (int i = 0; i < words; i++) {
+        b[i] = _mm512_loadu_si512(t->b + (k + i) * t->b_step);
+        column[i] = t->a_col[k + i];
+    }
+#pragma GCC unroll 16
+    for (int r = 0; r < rows; r++) {
+        const float *row = t->a + t->a_row[r];
+        __builtin_prefetch(row + column[0] + AHEAD);
+#pragma GCC unroll 8
+        for (int i = 0; i < words; i++) {
+            int word;
+            memcpy(&word, row + column[i], sizeof word);
+            sum[r] = (sn_vec)_mm512_dpbf16_ps((__m512)sum[r], (__m512bh)_mm512_set1_epi32(word),
+                                              (__m512bh)b[i]);
+        }
+    }
+}
+
+static inline __attribute__((always_inline)) WITH_PAIRS void run_tall_pairs(const tile *t,
+                                                                            const int rows) {
+    sn_vec sum[16] = {0};
+    int64_t k = 0;
+    for (; k + 8 <= t->k; k += 8)
+        add_words(t, k, sum, rows, 8);
+    for (; k < t->k; k++)
+        add_words(t, k, sum, rows, 1);
+#pragma GCC unroll 16
+    for (int r = 0; r < rows; r++)
+        store_row(t, r, &sum[r], 1);
+}
 #endif
 
 typedef void (*tile_kernel)(const tile *t);
@@ -207,10 +245,13 @@ HALF(1) HALF(2) HALF(4) HALF(6)
     static WITH_PAIRS void pair_##rows##x##nv(const tile *t) { run_pairs(t, rows, nv); }
 #define PAIRS(nv) PAIR(1, nv) PAIR(2, nv) PAIR(4, nv) PAIR(6, nv)
 #define PAIR_ROW(nv) {pair_1x##nv, pair_2x##nv, pair_4x##nv, pair_6x##nv}
-PAIRS(1) PAIRS(2) PAIRS(3) PAIRS(4)
+PAIRS(2) PAIRS(3) PAIRS(4)
+#define TALL_PAIR(rows) \
+    static WITH_PAIRS void tall_pair_##rows(const tile *t) { run_tall_pairs(t, rows); }
+TALL_PAIR(1) TALL_PAIR(4) TALL_PAIR(8) TALL_PAIR(16)
 
-static const tile_kernel pair_tiles[SN_GEMM_NV][4] = {PAIR_ROW(1), PAIR_ROW(2), PAIR_ROW(3),
-                                                      PAIR_ROW(4)};
+/* Of two vectors and more. */
+static const tile_kernel pair_tiles[SN_GEMM_NV - 1][4] = {PAIR_ROW(2), PAIR_ROW(3), PAIR_ROW(4)};
 #endif
 
 static const tile_kernel tiles[SN_GEMM_NV][4] = {
@@ -252,12 +293,17 @@ typedef struct {
 static tile_set tiles_for(const sn_gemm *g, int64_t width) {
     static const tile_kernel tall[4] = {tall_1, tall_4, tall_8, tall_16};
     const int64_t nv = (width + SN_GEMM_VL - 1) / SN_GEMM_VL;
+#if defined(__AVX512F__)
+    static const tile_kernel halves[4] = {half_1, half_2, half_4, half_6};
+    static const tile_kernel tall_pairs[4] = {tall_pair_1, tall_pair_4, tall_pair_8, tall_pair_16};
+    if (g->pairs && nv == 1)
+        return (tile_set){{1, 4, 8, 16}, tall_pairs};
+    if (g->pairs)
+        return (tile_set){{1, 2, 4, SN_GEMM_MR}, pair_tiles[nv - 2]};
+#endif
     if (nv == 1 && g->b_step)
         return (tile_set){{1, 4, 8, 16}, tall};
 #if defined(__AVX512F__)
-    static const tile_kernel halves[4] = {half_1, half_2, half_4, half_6};
-    if (g->pairs)
-        return (tile_set){{1, 2, 4, SN_GEMM_MR}, pair_tiles[nv - 1]};
     if (nv == 2 && width <= SN_GEMM_VL + SN_GEMM_VL / 2 && !g->b_step)
         return (tile_set){{1, 2, 4, SN_GEMM_MR}, halves};
 #endif

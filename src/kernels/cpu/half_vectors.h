@@ -148,6 +148,32 @@ static inline void sn_half_put(const sn_stored *s, int64_t at, int64_t n, sn_vec
         sn_half_store(s->dtype, (uint16_t *)s->data + at, n, v);
 }
 
+#if defined(__AVX512F__)
+#define SN_WITH_PAIRS __attribute__((target("avx512bf16")))
+
+/* bf16 of two rows as words, the second of the upper halves: n <= VL neighbours from `at` on, and
+ * from `step` behind that; one: there is no second. */
+static inline __m512i sn_half_pair(const void *data, int64_t at, int64_t step, bool one,
+                                   int64_t n) {
+    const __m512i first = (__m512i)sn_half_get(data, at, n, SN_FROM_BF16);
+    const sn_vec second = one ? (sn_vec){0} : sn_half_get(data, at + step, n, SN_FROM_BF16);
+    return _mm512_or_si512(_mm512_srli_epi32(first, 16), (__m512i)second);
+}
+
+/* Two vectors as bf16, one behind the other. The instruction rounds as sn_half_as_bf16 does, but
+ * for what lies below the least normal number. */
+static inline __attribute__((always_inline)) SN_WITH_PAIRS __m512i sn_half_narrow_two(sn_vec low,
+                                                                                      sn_vec high) {
+    enum { DENORMAL = 0x20 };
+    const unsigned small = _mm512_fpclass_ps_mask((__m512)low, DENORMAL) |
+                           (unsigned)_mm512_fpclass_ps_mask((__m512)high, DENORMAL);
+    if (__builtin_expect(small != 0, 0))
+        return _mm512_inserti64x4(_mm512_castsi256_si512(sn_half_narrow(SNUG_BF16, low)),
+                                  sn_half_narrow(SNUG_BF16, high), 1);
+    return (__m512i)_mm512_cvtne2ps_pbh((__m512)high, (__m512)low);
+}
+#endif
+
 /* The same read, where the mode is no constant. */
 static inline sn_vec sn_half_part(const sn_stored *s, int64_t at, int64_t n) {
     switch (sn_half_mode_of(s)) {

@@ -57,14 +57,16 @@ static int64_t panel_stride(int64_t n) {
     return sn_ceil_div(n, SN_VL) * SN_VL;
 }
 
-/* Columns lie side by side. */
+/* Columns lie side by side. What is fetched may be the next piece's. */
 INLINE void pack_rows(const sn_stored_source *s, float *packed, const sn_half_mode m) {
     enum { LINE = 16, LINES_AHEAD = 32 };
     const int64_t ahead = 1 + LINES_AHEAD * LINE / s->n;
     const int64_t bytes = (int64_t)snug_dtype_bytes(s->from->dtype);
+    const int64_t step = s->k > 1 ? s->row[s->k - 1] - s->row[s->k - 2] : 0;
     for (int64_t i = 0; i < s->k; i++) {
-        const int64_t at = s->at + s->row[i];
-        const int64_t later = s->at + s->row[i + ahead < s->k ? i + ahead : s->k - 1];
+        const int64_t at = s->at + s->row[i], behind = i + ahead - (s->k - 1);
+        const int64_t later =
+            s->at + (behind < 0 ? s->row[i + ahead] : s->row[s->k - 1] + behind * step);
         for (int64_t j = 0; j < s->n; j += LINE)
             __builtin_prefetch((const char *)s->from->data + (later + j) * bytes);
         for (int64_t j = 0; j < s->n; j += SN_GEMM_NR) {
@@ -88,11 +90,14 @@ static bool is_run(const int64_t *row, int64_t n) {
 INLINE void turn_square(const sn_stored_source *s, int64_t at, int64_t k, int64_t n, float *to,
                         int64_t stride, const sn_half_mode m) {
     sn_vec square[SN_VL] = {0};
+#pragma GCC unroll 16
     for (int64_t j = 0; j < n; j++)
         square[j] = sn_half_get(s->from->data, at + j * s->col, k, m);
     sn_vec_turn(square);
-    for (int64_t i = 0; i < k; i++)
-        sn_vec_store(to + i * stride, square[i]);
+#pragma GCC unroll 16
+    for (int64_t i = 0; i < SN_VL; i++)
+        if (i < k)
+            sn_vec_store(to + i * stride, square[i]);
 }
 
 /* Rows from `row` on, element by element. */
@@ -118,6 +123,8 @@ INLINE void pack_panel(const sn_stored_source *s, int64_t first, int64_t n, floa
                 gather(s, s->row + k, at, high, wide, to, stride, m);
             else if (high == SN_VL && wide == SN_VL) /* stays in registers */
                 turn_square(s, at + s->row[k], SN_VL, SN_VL, to, stride, m);
+            else if (wide == SN_VL) /* the same */
+                turn_square(s, at + s->row[k], high, SN_VL, to, stride, m);
             else
                 turn_square(s, at + s->row[k], high, wide, to, stride, m);
         }
@@ -190,8 +197,9 @@ static void finish_vectors(const sn_finish *f, const sn_finish_lines *l, const f
 void sn_finish_rows(const sn_finish *f, const sn_finish_lines *l, float *sums, int64_t rows,
                     int64_t at, int64_t step) {
     const bool simple = f->act == SN_ACT_none || f->act == SN_ACT_relu || f->act == SN_ACT_relu6;
+    const bool plain = f->act == SN_ACT_none && !l->scaled && !l->biased;
     for (int64_t i = 0; i < rows; i++, sums += l->n, at += step) {
-        if (simple && !f->add) {
+        if (simple && !plain && !f->add) {
             finish_vectors(f, l, sums, at);
             continue;
         }

@@ -125,6 +125,17 @@ static bool packs_b(const operands *o) {
     return !shares_b(o) && !reads_b(o);
 }
 
+/* Halves beside few columns: a packed B is a vector per step, which is rows for tall tiles. */
+static bool has_one_panel(const operands *o) {
+    return o->h && o->s.N <= SN_GEMM_VL;
+}
+
+/* And where its rows follow each other they are widened as one run, and stay so. */
+static bool keeps_rows(const operands *o) {
+    return has_one_panel(o) && packs_b(o) && !o->h->pairs && o->s.b_col == 1 &&
+           o->s.b_row == o->s.N;
+}
+
 /* What packing B costs, in rows of the product. */
 enum { PACK = 7 };
 
@@ -204,6 +215,10 @@ static void pack_b(const operands *o, int64_t entry, int64_t i, int64_t n, int64
     int64_t row[2 * SN_PRODUCT_DEPTH];
     for (int64_t j = 0; j < k; j++)
         row[j] = j * s->b_row;
+    if (keeps_rows(o)) {
+        sn_stored_read(&o->h->b, b_first(o, entry, i), k * columns, packed);
+        return;
+    }
     if (o->h) {
         const sn_stored_source source = {
             .from = &o->h->b,
@@ -300,6 +315,16 @@ static const float *a_words(const operands *o, const sn_product_block *b, int64_
     return (const float *)o->h->a.data + words;
 }
 
+/* Fetches n elements of A from `at` on, what the next piece or block of rows reads: nobody but us
+ * knows that. */
+static void fetch_a(const operands *o, int64_t at, int64_t n) {
+    enum { LINE = 64 };
+    const int64_t bytes = (int64_t)snug_dtype_bytes(o->h->a.dtype);
+    const char *from = (const char *)o->h->a.data + at * bytes;
+    for (int64_t i = 0; i < n * bytes; i += LINE)
+        __builtin_prefetch(from + i);
+}
+
 /* The block's rows of A for this piece, as [rows][depth], or as open_halves says. */
 static const float *widen_a(const sn_product *p, const sn_product_block *b, int64_t i) {
     const operands *o = p->ctx;
@@ -314,10 +339,14 @@ static const float *widen_a(const sn_product *p, const sn_product_block *b, int6
     const bool whole = !has_flat_a(o) && depth == o->s.a_row; /* rows follow each other */
     if (whole)
         sn_stored_read(&o->h->a, at, rows * k, packed);
-    for (int64_t j = 0; has_flat_a(o) && j < k; j++)
+    for (int64_t j = 0; has_flat_a(o) && j < k; j++) {
+        fetch_a(o, at + j * o->s.a_col + rows, rows);
         sn_stored_read(&o->h->a, at + j * o->s.a_col, rows, packed + j * rows);
-    for (int64_t j = 0; !has_flat_a(o) && !whole && j < rows; j++)
+    }
+    for (int64_t j = 0; !has_flat_a(o) && !whole && j < rows; j++) {
+        fetch_a(o, at + j * o->s.a_row + k, k);
         sn_stored_read(&o->h->a, at + j * o->s.a_row, k, packed + j * depth);
+    }
     return packed;
 }
 
@@ -365,7 +394,7 @@ static void open_piece(const sn_product *p, sn_product_block *b, int64_t i, sn_g
     g->b = shares_b(o)  ? p->shared + shared_at(o, i) + b->n * k
            : reads_b(o) ? b_at(o, b->entry, i) + b->n
                         : b->own;
-    g->b_step = reads_b(o) ? s->b_row : 0;
+    g->b_step = reads_b(o) || keeps_rows(o) ? s->b_row : has_one_panel(o) ? SN_GEMM_VL : 0;
 }
 
 static sn_product product_of(const operands *o, int n_threads) {

@@ -10,20 +10,36 @@
  * Narrow weights, those with short rows, go a few rows at a time through all three, and what
  * comes next is fetched meanwhile: memory is busy while sums, roots and quotients are computed.
  *
+ * x and dy may be halves beside f32 weights (update_dense_halves.c): the bits are those of the
+ * rows apart there, too, of a matmul whose result is f32.
+ *
  * Scratch per taker: turned weights for dx; sums of a piece and of a group, where there are
- * several; the gradient of a span. Narrow weights need none. Every taker has a first span of its
- * own, the last taker's is span 0, which is the longest: the last byte is always written. */
+ * several; the gradient of a span. Narrow weights need none, but for halves. Every taker has a
+ * first span of its own, the last taker's is span 0, which is the longest: the last byte is always
+ * written. */
+#include "kernels/cpu/update_dense.h"
+
 #include "kernels/cpu/adam.h"
 #include "kernels/cpu/loops.h"
-#include "kernels/cpu/matrix.h"
-#include "kernels/cpu/product.h"
+#include "kernels/cpu/pairs.h"
 #include "kernels/cpu/real_elements.h"
 
-#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
-enum { WEIGHTS, MEAN, SQUARE, X, DY, DX = X };
+enum {
+    WEIGHTS = SN_DENSE_W,
+    MEAN = SN_DENSE_MEAN,
+    SQUARE = SN_DENSE_SQUARE,
+    X = SN_DENSE_X,
+    DY = SN_DENSE_DY,
+    DX = SN_DENSE_DX
+};
+enum { NARROW = SN_DENSE_NARROW, ROWS = SN_DENSE_ROWS };
+
+typedef sn_dense_cut cut;
+typedef sn_dense_pass pass;
+typedef sn_dense_span span;
 
 static bool makes_dx(int n_out, const sn_attrs *a) {
     return n_out - (int)a->matmul_adam.gradient > DX;
@@ -35,14 +51,26 @@ static const snug_view *gradient_out(const sn_call *c) {
 }
 
 /* --- reference ------------------------------------------------------------------------------- */
-/* The gradient is rounded to the weights' type, as the row matmul would store it. */
+/* As the row matmul would store it beside weights of this type. */
+static double stored_as(const snug_view *w, double v) {
+    union {
+        double wide;
+        float single;
+        uint16_t half;
+    } place;
+    sn_reals r = sn_reals_of(w);
+    r.data = &place;
+    sn_real_put(r, 0, v);
+    return sn_real_at(r, 0);
+}
+
 static double gradient_at(const sn_call *c, int64_t row, int64_t column) {
     const sn_reals x = sn_reals_of(&c->in[X]), dy = sn_reals_of(&c->in[DY]);
     const int64_t *dims = c->in[WEIGHTS].type.dims;
     double sum = 0;
     for (int64_t k = 0; k < c->in[X].type.dims[0]; k++)
         sum += sn_real_at(x, k * dims[0] + row) * sn_real_at(dy, k * dims[1] + column);
-    return x.wide ? sum : (double)(float)sum;
+    return stored_as(&c->in[WEIGHTS], sum);
 }
 
 /* A parameter as the weights' type has it. */
@@ -64,7 +92,7 @@ static void average(const sn_call *c, int64_t i, double g) {
 
 /* Row `row` of w is column `row` of x and dx. */
 static void reference_dx(const sn_call *c, int64_t row) {
-    const sn_reals w = sn_reals_of(&c->in[WEIGHTS]), dy = sn_reals_of(&c->in[DY]);
+    const sn_reals w = sn_reals_factor(&c->in[WEIGHTS], &c->in[DY]), dy = sn_reals_of(&c->in[DY]);
     const int64_t *dims = c->in[WEIGHTS].type.dims;
     for (int64_t k = 0; k < c->in[X].type.dims[0]; k++) {
         double sum = 0;
@@ -98,35 +126,25 @@ static snug_status reference_matmul_adam(const sn_call *c, snug_error *err) {
 }
 
 /* --- spans ----------------------------------------------------------------------------------- */
-/* How the weights are cut, and what a taker needs. */
-typedef struct {
-    int64_t M, N, K;
-    int64_t rows, n_spans, n_takers; /* rows of every span but the last */
-    int64_t n_pieces, n_groups;
-    bool narrow;           /* rows are short, and a sum is one piece */
-    int64_t dx_pieces;     /* of the sums over N; 0: no dx */
-    int64_t turned_floats; /* whole cache lines */
-    int64_t own_floats;
-} cut;
-
 /* Floats of a buffer of a span. */
 static int64_t span_floats(const cut *u) {
     return u->rows * u->N;
 }
 
-/* Terms of every piece of a sum but the last. */
-static int64_t depth_of(int64_t terms, int64_t n_pieces) {
-    return n_pieces > 0 ? sn_ceil_div(terms, n_pieces) : 0;
+static bool by_pairs(const snug_type *x) {
+    return sn_pairs_take(x->dtype, x->dtype);
+}
+
+/* Steps of a sum of so many terms. */
+static int64_t steps_of(const snug_type *x, int64_t terms) {
+    return sn_ceil_div(terms, by_pairs(x) ? 2 : 1);
 }
 
 /* Sums of dx over nothing, and those in several groups, are the reference's. */
-static bool is_fast(const snug_type *w, bool dx) {
-    return w->dtype == SNUG_F32 &&
-           (!dx || sn_product_groups(sn_ceil_div(w->dims[1], SN_PRODUCT_DEPTH)) == 1);
+static bool is_fast(const snug_type *w, const snug_type *x, bool dx) {
+    const int64_t pieces = sn_ceil_div(steps_of(x, w->dims[1]), SN_PRODUCT_DEPTH);
+    return w->dtype == SNUG_F32 && (!dx || sn_product_groups(pieces) == 1);
 }
-
-enum { NARROW = 16 }; /* floats of a row, at most */
-enum { ROWS = 16 };   /* of g at once: as many floats of x as a cache line has */
 
 /* Rows of a span: of floats that stay in the first-level cache. Where there are spans enough for
  * all takers, of four times as many: what memory is read in longer runs counts more then. */
@@ -145,42 +163,44 @@ static int64_t narrow_span_rows(int64_t M) {
     return wanted < LEAST ? LEAST : sn_min_i64(wanted, MOST);
 }
 
-static cut cut_for(const snug_type *w, int64_t terms, bool dx, int n_threads) {
+/* Halves need a block of x; buffers stand in own in the order: turned, sums of dx, block, piece,
+ * group, gradient; only those that are needed. */
+static void cut_scratch(cut *u) {
+    const int64_t block = u->halves ? sn_dense_depth(u->steps, u->n_pieces) * (int64_t)ROWS : 0;
+    if (u->halves)
+        sn_dense_halves_cut(u);
+    else if (u->dx_pieces > 0 && !u->narrow)
+        u->turned_floats = sn_lines(sn_gemm_packed(sn_dense_depth(u->N, u->dx_pieces), u->rows));
+    const int64_t buffers = 1 + (u->n_groups > 1) + (u->n_pieces > 1);
+    u->block_floats = u->narrow ? block : sn_lines(block);
+    u->own_floats = u->turned_floats + u->back_floats + u->block_floats;
+    if (!u->narrow)
+        u->own_floats += (buffers - 1) * sn_lines(span_floats(u)) + span_floats(u);
+}
+
+static cut cut_for(const snug_type *w, const snug_type *x, bool dx, int n_threads) {
     enum { SMALL = 1 << 18 };
-    cut u = {.M = w->dims[0], .N = w->dims[1], .K = terms};
+    cut u = {.M = w->dims[0], .N = w->dims[1], .K = x->dims[0]};
     const bool small = (double)u.M * (double)u.N * (double)(u.K + 1) < SMALL;
-    u.n_pieces = sn_ceil_div(u.K, SN_PRODUCT_DEPTH);
+    u.halves = sn_dtype_is_half(x->dtype);
+    u.pairs = by_pairs(x);
+    u.steps = steps_of(x, u.K);
+    u.back_steps = steps_of(x, u.N);
+    u.n_pieces = sn_ceil_div(u.steps, SN_PRODUCT_DEPTH);
     u.n_groups = sn_product_groups(u.n_pieces);
-    u.dx_pieces = dx ? sn_ceil_div(u.N, SN_PRODUCT_DEPTH) : 0;
+    u.dx_pieces = dx ? sn_ceil_div(u.back_steps, SN_PRODUCT_DEPTH) : 0;
     u.narrow = u.N <= NARROW && u.n_pieces <= 1;
     u.rows = sn_min_i64(u.narrow ? narrow_span_rows(u.M) : span_rows(u.M, u.N), u.M);
     u.n_spans = u.rows > 0 && u.N > 0 ? sn_ceil_div(u.M, u.rows) : 0;
     u.n_takers =
         small || n_threads < 1 ? sn_min_i64(1, u.n_spans) : sn_min_i64(n_threads, u.n_spans);
-    if (u.narrow)
-        return u;
-    const int64_t buffers = 1 + (u.n_groups > 1) + (u.n_pieces > 1);
-    if (dx)
-        u.turned_floats = sn_lines(sn_gemm_packed(depth_of(u.N, u.dx_pieces), u.rows));
-    u.own_floats = u.turned_floats + (buffers - 1) * sn_lines(span_floats(&u)) + span_floats(&u);
+    cut_scratch(&u);
     return u;
 }
 
 static int64_t taker_floats(const cut *u) {
     return sn_lines(u->own_floats);
 }
-
-typedef struct {
-    cut u;
-    const sn_call *c;
-    float *scratch;
-    _Atomic int64_t *next;
-} pass;
-
-/* Rows [first, first + n) of w. */
-typedef struct {
-    int64_t first, n;
-} span;
 
 /* --- the gradient ---------------------------------------------------------------------------- */
 #define INLINE static inline __attribute__((always_inline))
@@ -215,9 +235,13 @@ INLINE void sum_rows(const strip *s, int64_t i, const int rows) {
         sn_vec_store_part(s->g + (i + r) * s->N, sum[r], s->lanes);
 }
 
-/* The sums of terms [k, end) of a span. */
-static void make_piece(const pass *l, span s, int64_t k, int64_t end, float *g) {
+/* The sums of steps [k, end) of a span. */
+static void make_piece(const pass *l, span s, int64_t k, int64_t end, float *block, float *g) {
     const cut *u = &l->u;
+    if (u->halves) {
+        sn_dense_halves_piece(l, s, k, end, block, g);
+        return;
+    }
     for (int64_t j = 0; j < u->N; j += SN_VL) {
         const strip p = {
             .x = (const float *)l->c->in[X].data + k * u->M + s.first,
@@ -241,13 +265,12 @@ static void add_to(float *sum, const float *more, int64_t n) {
         sum[i] += more[i];
 }
 
-/* The buffers stand in own in the order: turned, piece, group, gradient; only those that are
- * needed. */
 static float *make_gradient(const pass *l, span s, float *own) {
     const cut *u = &l->u;
-    const int64_t depth = depth_of(u->K, u->n_pieces), n = s.n * u->N;
+    const int64_t depth = sn_dense_depth(u->steps, u->n_pieces), n = s.n * u->N;
     const int64_t line = sn_lines(span_floats(u));
-    float *piece = own + u->turned_floats, *group = piece + (u->n_pieces > 1 ? line : 0);
+    float *block = own + u->turned_floats + u->back_floats;
+    float *piece = block + u->block_floats, *group = piece + (u->n_pieces > 1 ? line : 0);
     float *g = group + (u->n_groups > 1 ? line : 0);
     if (u->n_pieces == 0)
         memset(g, 0, (size_t)n * sizeof(float));
@@ -256,7 +279,7 @@ static float *make_gradient(const pass *l, span s, float *own) {
         const int64_t first = i * u->n_pieces / u->n_groups;
         for (int64_t p = first; p < (i + 1) * u->n_pieces / u->n_groups; p++) {
             float *part = p == first ? sum : piece;
-            make_piece(l, s, p * depth, sn_min_i64((p + 1) * depth, u->K), part);
+            make_piece(l, s, p * depth, sn_min_i64((p + 1) * depth, u->steps), block, part);
             if (part != sum)
                 add_to(sum, part, n);
         }
@@ -291,7 +314,11 @@ static void multiply(const pass *l, span s, int64_t k, int64_t terms, const floa
 
 static void make_dx(const pass *l, span s, float *turned) {
     const cut *u = &l->u;
-    const int64_t depth = depth_of(u->N, u->dx_pieces);
+    if (u->halves) {
+        sn_dense_halves_dx(l, s, turned);
+        return;
+    }
+    const int64_t depth = sn_dense_depth(u->N, u->dx_pieces);
     int64_t row[SN_PRODUCT_DEPTH];
     for (int64_t j = 0; j < depth; j++)
         row[j] = j;
@@ -353,6 +380,10 @@ INLINE void narrow_columns(const pass *l, span s) {
 
 static void make_narrow_dx(const pass *l, span s) {
     int64_t i = 0;
+    if (l->u.halves) {
+        sn_dense_halves_narrow_dx(l, s);
+        return;
+    }
     for (; i + SN_VL <= s.n; i += SN_VL)
         narrow_columns(l, (span){s.first + i, SN_VL});
     if (i < s.n)
@@ -398,12 +429,12 @@ static void take_span(const pass *l, span s, float *own) {
 }
 
 /* So few rows at a time that nothing leaves the first-level cache on the way. */
-static void take_narrow(const pass *l, span s) {
+static void take_narrow(const pass *l, span s, float *own) {
     const cut *u = &l->u;
     float g[ROWS * NARROW];
     for (int64_t i = 0; i < s.n; i += ROWS) {
         const span few = {s.first + i, sn_min_i64(ROWS, s.n - i)};
-        make_piece(l, few, 0, u->K, g);
+        make_piece(l, few, 0, u->steps, own, g);
         if (u->dx_pieces > 0)
             make_narrow_dx(l, few);
         update_weights(l->c, few.first * u->N, g, few.n * u->N);
@@ -420,7 +451,7 @@ static void take_spans(const void *ctx, int64_t first, int64_t end) {
              i = atomic_fetch_add(l->next, 1)) {
             const span s = {i * u->rows, sn_min_i64(u->rows, u->M - i * u->rows)};
             if (u->narrow)
-                take_narrow(l, s);
+                take_narrow(l, s, own);
             else
                 take_span(l, s, own);
         }
@@ -430,13 +461,16 @@ static void take_spans(const void *ctx, int64_t first, int64_t end) {
 static snug_status run_matmul_adam(const sn_call *c, snug_error *err) {
     const snug_type *w = &c->in[WEIGHTS].type;
     const bool dx = makes_dx(c->n_out, c->attrs);
-    if (!is_fast(w, dx))
+    if (!is_fast(w, &c->in[X].type, dx))
         return reference_matmul_adam(c, err);
-    pass l = {.u = cut_for(w, c->in[X].type.dims[0], dx, c->n_threads)};
+    pass l = {.u = cut_for(w, &c->in[X].type, dx, c->n_threads)};
     l.c = c;
-    l.scratch = c->workspace;
+    l.shared = c->workspace;
+    l.scratch = l.shared + sn_lines(l.u.shared_floats);
     _Atomic int64_t next = l.u.n_takers;
     l.next = &next;
+    if (l.u.shared_floats > 0)
+        sn_dense_halves_share(&l);
     sn_team_run(c->team, l.u.n_takers, take_spans, &l);
     return SNUG_OK;
 }
@@ -445,7 +479,8 @@ static snug_status run_matmul_adam(const sn_call *c, snug_error *err) {
  * operation of the product takes `product` of one of the loop's, the update `update` of them
  * (measured with 8 and 32 terms and 10 columns); `own` is what the update is counted as. */
 static double update_efficiency(const cut *u) {
-    const double product = u->narrow ? 0.22 : 0.18, update = u->narrow ? 9 : 17, own = 12;
+    const double product = (u->narrow ? 0.22 : 0.18) * (u->pairs ? 0.8 : 1);
+    const double update = u->narrow ? 9 : 17, own = 12;
     const double terms = (u->dx_pieces > 0 ? 4 : 2) * (double)u->K;
     return (terms + own) / (terms * product / sn_gemm_filled(u->N) + update);
 }
@@ -454,17 +489,18 @@ static snug_status describe_matmul_adam(const sn_opdesc *d, int n_threads, sn_va
                                         snug_error *err) {
     (void)err;
     const bool dx = makes_dx(d->n_out, &d->attrs);
-    if (!is_fast(&d->in[WEIGHTS], dx)) {
+    if (!is_fast(&d->in[WEIGHTS], &d->in[X], dx)) {
         snprintf(out->impl, sizeof out->impl, "reference");
         return SNUG_OK;
     }
-    const cut u = cut_for(&d->in[WEIGHTS], d->in[X].dims[0], dx, n_threads);
-    if (u.n_takers > 0 && !u.narrow)
-        out->workspace_bytes =
-            (size_t)((u.n_takers - 1) * taker_floats(&u) + u.own_floats) * sizeof(float);
+    const cut u = cut_for(&d->in[WEIGHTS], &d->in[X], dx, n_threads);
+    if (u.n_takers > 0 && u.own_floats > 0)
+        out->workspace_bytes = (size_t)(sn_lines(u.shared_floats) +
+                                        (u.n_takers - 1) * taker_floats(&u) + u.own_floats) *
+                               sizeof(float);
     out->efficiency *= update_efficiency(&u);
     return SNUG_OK;
 }
 
 SN_CPU_FAMILY(matmul_adam, .reference = reference_matmul_adam, .run = run_matmul_adam,
-              .describe = describe_matmul_adam)
+              .takes_stored = SN_HALF_DTYPES, .describe = describe_matmul_adam)
