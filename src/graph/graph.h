@@ -265,9 +265,9 @@ typedef struct {
     const sn_device *device; /* which such an update of halves needs a kernel of; NULL: any */
     uint32_t *params;   /* NULL, or one per parameter slot: its number in the new graph is written
                              there, UINT32_MAX where it is gone */
-    uint32_t *origin;     /* NULL, or sn_graph_most_fused: of each node of the new graph the old one
+    uint32_t *origin;   /* NULL, or sn_graph_most_fused: of each node of the new graph the old one
                              in whose place it stands */
-    uint32_t n_checked;   /* so many first nodes ran before: what may fail there need not run again
+    uint32_t n_checked; /* so many first nodes ran before: what may fail there need not run again
                              only to find out */
 } sn_fuse_options;
 /* Nodes that a graph has when it is fused, at the most. */
