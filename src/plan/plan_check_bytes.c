@@ -138,6 +138,13 @@ snug_status sn_check_resolve(sn_checker *c, const sn_place *p, int k) {
 }
 
 /* --- iterations ------------------------------------------------------------------------------- */
+/* Whether the area may be read from bytes that hold this. What an earlier block left of a value
+ * that is made again lies elsewhere in it than what is read here. */
+static bool may_be_read(const sn_check_record *r, const sn_check_area *a) {
+    const int64_t first = a->origin.at[0] - a->start.at[0], last = a->origin.at[1] - a->start.at[1];
+    return r->root.at[0] == a->root && (first != last || r->shift.at[0] == first);
+}
+
 /* Marks what the block reads of what lies on the way of the area, or forgets what is not marked. */
 static snug_status sweep(sn_checker *c, const sn_check_area *a, bool writes) {
     sn_spans *map = &c->map[a->memory];
@@ -149,7 +156,7 @@ static snug_status sweep(sn_checker *c, const sn_check_area *a, bool writes) {
     SNUG_TRY(sn_spans_cut(map, from, to, &first, &stop, c->err));
     for (size_t i = first; i < stop; i++) {
         sn_check_record *r = sn_spans_record(map, i);
-        if (!writes && r->root.at[0] == a->root)
+        if (!writes && may_be_read(r, a))
             r->needed = 1;
         else if (writes && !r->needed)
             *r = (sn_check_record){.lane = 0};

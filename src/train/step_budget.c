@@ -445,12 +445,13 @@ static bool process_take_idle(const snug_model *m) {
     return m->executor ? sn_executor_take_others(m->executor) : sn_idle_give(m->engine, NULL);
 }
 
-/* Arenas of other models and recorders stay where there is room for them, too. */
-static size_t idle_beside(const snug_model *m, size_t taken) {
+/* Arenas of other models and recorders stay where there is room for them, too, beside all that is
+ * booked. */
+static size_t idle_beside(const snug_model *m, size_t booked) {
     const size_t idle =
         m->executor ? sn_executor_others(m->executor) : sn_idle_bytes(m->engine, NULL);
     const size_t budget = snug_budget_bytes(m->engine);
-    return budget == 0 || (taken <= budget && idle <= budget - taken) ? idle : 0;
+    return budget == 0 || (booked <= budget && idle <= budget - booked) ? idle : 0;
 }
 
 static snug_status process_expect(const snug_model *m, size_t *out, snug_error *err) {
@@ -470,7 +471,7 @@ static snug_status process_expect(const snug_model *m, size_t *out, snug_error *
     need.map_bytes = state + arena;
     SNUG_TRY(sn_process_book(m->engine, &need, &booking, err));
     *out = booking.predicted_bytes + books + state + arena;
-    *out += idle_beside(m, *out);
+    *out += idle_beside(m, *out + booking.booked_bytes - booking.predicted_bytes);
     return SNUG_OK;
 }
 

@@ -1011,6 +1011,11 @@ class Training(Case):
         self.fails(2, "--curve is of one precision, --precisions of all", args=("plan", self.model, "--curve", "--precisions"))
         self.fails(2, "leave --weights out", args=("plan", self.model, "--weights", "w.safetensors", "--precisions"))
 
+    def test_a_value_made_again_lies_over_what_an_earlier_block_left_of_it(self):
+        """In the smallest plan of this batch a block writes rows where the block before left the last row of the same value."""
+        model = os.path.join(os.path.dirname(os.path.dirname(DATA)), "examples", "models", "shapes_cnn.json")
+        self.assertGreater(self.floor(model, "--precision", "mixed_f16", "--batch", 48, "--threads", 2), 1 << 20)
+
     def test_precisions_that_are_refused_or_do_not_fit(self):
         large = files.model(self.at("large.json"), 64, [files.dense(name, 2000, "relu") for name in "ab"])
         rows = self.precisions(large, "--train", "--budget", "16MiB")

@@ -591,6 +591,7 @@ def run_out_of_memory(times):
     calls, v = too_large()
     model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(2)])
     model.compile("sgd", "mse")
+    after = lambda: model.fit(np.ones((4, 4), "f4"), np.ones((4, 2), "f4"), verbose=0)
     for name, call in calls.items():
         n, at_first = max(5, times // 20) if name == "fit" else times, 0
         for k in range(n):
@@ -601,10 +602,11 @@ def run_out_of_memory(times):
                 pass
             assert float(tf.reduce_sum(tf.ones((1000,)))) == 1000, name
             assert v.numpy().tolist() == [1, 1, 1, 1], name
-            if k == n // 5:
+            if k == n // 2:     # plans and the interpreter's own caches have been made
+                after()
                 gc.collect()
                 at_first = resident()
-        model.fit(np.ones((4, 4), "f4"), np.ones((4, 2), "f4"), verbose=0)
+        after()
         gc.collect()
         grown = resident() - at_first
         assert SANITIZED or grown < 2 << 20, "%s: %d bytes more after %d times" % (name, grown, n)
