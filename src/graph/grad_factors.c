@@ -126,7 +126,8 @@ static sn_value pull_all(const sn_grad_call *c, const decomposition *d) {
 /* Where only values were asked for, their vectors are made here. */
 static void make_vectors(const sn_grad_call *c, decomposition *d) {
     sn_value made[SN_MAX_OUT];
-    sn_attrs a = c->node->attrs;
+    sn_attrs a;
+    sn_attrs_copy(c->node->op, &c->node->attrs, &a);
     a.svd.vectors = 1;
     a.svd.whole = 0;
     sn_build_all(c->b, SN_OP_svd, &a, &c->in[0], 1, made);

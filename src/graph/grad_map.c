@@ -142,7 +142,8 @@ SN_GRAD_RULE(hard_silu) {
 }
 
 SN_GRAD_RULE(affine) {
-    sn_attrs a = c->node->attrs;
+    sn_attrs a;
+    sn_attrs_copy(c->node->op, &c->node->attrs, &a);
     a.affine.shift = (int64_t)sn_build_param(c->b, "", 0).i;
     c->din[0] = sn_build(c->b, SN_OP_affine, &a, &c->dout[0], 1);
 }

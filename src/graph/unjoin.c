@@ -94,7 +94,8 @@ static void unjoin(unjoiner *u, const sn_node_info *n, const sn_node_info *join)
     sn_value parts[SN_MAX_IN], in[2] = {SN_NO_VALUE, u->to.value[n->in[1].i]};
     sn_graph_set_owner_at(u->to.to, n->owner);
     sn_graph_set_part(u->to.to, n->part);
-    sn_attrs attrs = n->attrs;
+    sn_attrs attrs;
+    sn_attrs_copy(n->op, &n->attrs, &attrs);
     attrs.conv_dw.wide |= is_widened(u, n->out[0]);
     for (int k = 0; k < join->n_in; k++) {
         in[0] = u->to.value[join->in[k].i];
