@@ -296,7 +296,8 @@ static void test_models_have_the_processors_scale(void **state) {
         const int64_t replays = card()->n_replays, ahead = card()->n_beside;
         expect_ok(open_gpu(*state, 0, &err), &err);
         fit_model(*state, optimizers[i], &there);
-        assert_true(card()->n_replays > replays && card()->n_beside > ahead);
+        assert_true(card()->n_replays > replays);
+        assert_true(card()->n_beside > ahead || strstr(optimizers[i], "accumulation"));
         expect_alike(&there, &here);
         fit_one_by_one(*state, optimizers[i], &one_by_one);
         expect_alike(&one_by_one, &there);

@@ -516,14 +516,14 @@ static snug_status replay(const sn_runner *r, sn_session *s, snug_error *err) {
     return status;
 }
 
-/* The guard of a replayed run has closed where a check of the update refused its values: then the
- * steps behind it are given one by one, but for those of the update. */
-static snug_status run_rest(const sn_runner *r, sn_session *s, snug_error *err) {
+/* The guard of a replayed run has closed where a check of the update refused its values: the steps
+ * are given once more, one by one, but for those of the update. */
+static snug_status run_passed_over(const sn_runner *r, sn_session *s, snug_error *err) {
     const sn_gpu_device *d = sn_gpu_card(r);
     if (!s->passed_over || !sn_gpu_part_of(r, s)->now->guarded || d->api->passed(d->gpu))
         return SNUG_OK;
-    s->wrote_state = false;
-    return sn_run_rest(s, err);
+    s->wrote_state = s->asked = s->asked_late = false;
+    return sn_run_alone(s, err);
 }
 
 snug_status sn_gpu_drive(sn_runner *r, sn_session *s, snug_error *err) {
@@ -534,5 +534,5 @@ snug_status sn_gpu_drive(sn_runner *r, sn_session *s, snug_error *err) {
     if (!part->now->graph)
         return sn_run_alone(s, err);
     SNUG_TRY(replay(r, s, err));
-    return run_rest(r, s, err);
+    return run_passed_over(r, s, err);
 }

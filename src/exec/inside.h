@@ -72,13 +72,6 @@ typedef struct sn_lane {
     sn_thread thread;
 } sn_lane;
 
-/* Where a lane is in the steps of a plan. */
-typedef struct {
-    uint32_t step;
-    uint32_t block; /* the REPEAT step it is in, or SN_NO_BLOCK */
-    int64_t iteration;
-} sn_stand;
-
 /* The worker threads of an executor and the run they are on. */
 typedef struct sn_crew {
     pthread_mutex_t mutex;
@@ -136,12 +129,11 @@ struct sn_session {
     bool passes; /* the update, where one of its checks refuses its values */
     /* run */
     bool passed_over;             /* it was; of the one lane that runs nodes */
-    sn_stand first_write;         /* where they were asked last */
     uint64_t n_done;              /* executions over */
     uint64_t *done;               /* executions over, by step */
     bool capturing;               /* steps are written down, and do not run */
     bool wrote_state, wrote_late; /* late: a step behind undone.end did */
-    bool asked, asked_late;       /* devices, whether they have refused something, before that */
+    bool asked, asked_late;       /* before that: devices, whether they have refused something */
     sn_undone undone;             /* which writes can be taken back (undo.c) */
     snug_status status;           /* of the failed step that stands first in the plan */
     uint32_t failed_step;
@@ -260,8 +252,6 @@ void sn_crew_finish(sn_crew *c);
 void sn_run_lane(sn_session *s, uint32_t lane);
 /* The calling thread walks all lanes, from the start of all runners to their end. */
 SNUG_CHECKED snug_status sn_run_alone(sn_session *s, snug_error *err);
-/* The same from the first write on, where all before it is done, and nothing was written. */
-SNUG_CHECKED snug_status sn_run_rest(sn_session *s, snug_error *err);
 /* Each time a FEED step of the runner would run: the view it fills, but for where. */
 typedef snug_status (*sn_feed_visit)(sn_runner *r, sn_session *s, const sn_bound *bound,
                                      int64_t iteration, int64_t first_row, const snug_view *to,

@@ -22,7 +22,9 @@ typedef struct {
     sn_session *s;
     uint32_t lane; /* ALL_LANES: the caller does everything */
     bool shared;   /* other lanes run too: lock */
-    sn_stand at;
+    uint32_t step;
+    uint32_t block;
+    int64_t iteration;
 } sn_walk;
 
 static void lock(const sn_walk *w) {
@@ -43,14 +45,14 @@ static uint64_t executions_needed(const sn_walk *w, uint32_t of) {
     const uint32_t block = s->bound[of].block;
     if (block == SN_NO_BLOCK)
         return 1;
-    return block == s->bound[w->at.step].block ? (uint64_t)w->at.iteration + 1
-                                               : (uint64_t)s->plan->steps[block].repeat;
+    return block == s->bound[w->step].block ? (uint64_t)w->iteration + 1
+                                            : (uint64_t)s->plan->steps[block].repeat;
 }
 
 static bool may_begin(const sn_walk *w) {
     const sn_session *s = w->s;
-    const sn_bound *bound = &s->bound[w->at.step];
-    if (s->n_done < bound->barrier + bound->barrier_step * (uint64_t)w->at.iteration)
+    const sn_bound *bound = &s->bound[w->step];
+    if (s->n_done < bound->barrier + bound->barrier_step * (uint64_t)w->iteration)
         return false;
     for (uint32_t k = 0; k < bound->step->n_waits; k++) {
         const uint32_t of = bound->step->waits[k];
@@ -63,10 +65,10 @@ static bool may_begin(const sn_walk *w) {
 /* Lock held. Wakes the lanes that wait for steps which will not come. */
 static void note_failure(const sn_walk *w, snug_status status, const snug_error *err) {
     sn_session *s = w->s;
-    if (s->status != SNUG_OK && s->failed_step <= w->at.step)
+    if (s->status != SNUG_OK && s->failed_step <= w->step)
         return;
     s->status = status;
-    s->failed_step = w->at.step;
+    s->failed_step = w->step;
     s->error = *err;
     if (w->shared)
         pthread_cond_broadcast(&s->executor->crew.changed);
@@ -77,7 +79,7 @@ static void note_failure(const sn_walk *w, snug_status status, const snug_error 
  * an update may be passed over, that of a copy counts, too: it is copied back all the same. */
 static snug_status begin_on_devices(const sn_walk *w, snug_error *err) {
     sn_session *s = w->s;
-    const sn_bound *bound = &s->bound[w->at.step];
+    const sn_bound *bound = &s->bound[w->step];
     sn_runner *own = sn_runner_of_step(s, bound);
     for (uint32_t k = 0; k < bound->step->n_waits; k++) {
         const sn_step *of = &s->plan->steps[bound->step->waits[k]];
@@ -87,11 +89,10 @@ static snug_status begin_on_devices(const sn_walk *w, snug_error *err) {
     }
     if (bound->step->n_waits > 0)
         SNUG_TRY(own->kind->wait(own, s, bound->step, err));
-    bool *const asked = w->at.step < s->undone.end ? &s->asked : &s->asked_late;
+    bool *const asked = w->step < s->undone.end ? &s->asked : &s->asked_late;
     if (*asked || !(bound->writes_state || (s->passes && bound->updates)))
         return SNUG_OK;
     *asked = true;
-    s->first_write = w->at;
     for (sn_runner *r = sn_runner_next(s, NULL); r; r = sn_runner_next(s, r))
         SNUG_TRY(r->kind->before_writes(r, s, err));
     return SNUG_OK;
@@ -127,9 +128,9 @@ static bool begin_step(const sn_walk *w) {
     if (s->status == SNUG_OK)
         try_to_begin(w);
     const bool go = s->status == SNUG_OK;
-    if (go && s->bound[w->at.step].writes_state) {
+    if (go && s->bound[w->step].writes_state) {
         s->wrote_state = true;
-        s->wrote_late = s->wrote_late || w->at.step >= s->undone.end;
+        s->wrote_late = s->wrote_late || w->step >= s->undone.end;
     }
     unlock(w);
     return go;
@@ -141,7 +142,7 @@ static void end_step(const sn_walk *w, snug_status status, const snug_error *err
     if (status != SNUG_OK)
         note_failure(w, status, err);
     s->n_done++;
-    s->done[w->at.step]++;
+    s->done[w->step]++;
     if (w->shared)
         pthread_cond_broadcast(&s->executor->crew.changed);
     unlock(w);
@@ -150,8 +151,7 @@ static void end_step(const sn_walk *w, snug_status status, const snug_error *err
 /* --- one step --------------------------------------------------------------------------------- */
 
 static bool is_last_iteration(const sn_walk *w) {
-    return w->at.block != SN_NO_BLOCK &&
-           w->at.iteration == w->s->plan->steps[w->at.block].repeat - 1;
+    return w->block != SN_NO_BLOCK && w->iteration == w->s->plan->steps[w->block].repeat - 1;
 }
 
 /* The shape of this iteration, its views moved to where the iteration's slices lie. */
@@ -163,14 +163,14 @@ static const sn_bound_shape *aim_views(const sn_walk *w, const sn_bound *bound) 
     for (uint32_t j = 0; j < n; j++) {
         const sn_place *place = j < step->n_in ? &step->in[j] : &step->out[j - step->n_in];
         if (bound->base[j])
-            shape->views[j].data = bound->base[j] + (size_t)w->at.iteration * place->stride;
+            shape->views[j].data = bound->base[j] + (size_t)w->iteration * place->stride;
     }
     return shape;
 }
 
 /* Where iteration i of a place begins along its axis. */
 static int64_t first_row(const sn_walk *w, const sn_place *place) {
-    return place->rows < 0 ? 0 : place->first + w->at.iteration * place->rows;
+    return place->rows < 0 ? 0 : place->first + w->iteration * place->rows;
 }
 
 static void set_position(const sn_walk *w, const sn_place *place, sn_call *call) {
@@ -202,7 +202,7 @@ static snug_status run_node(const sn_walk *w, const sn_bound *bound, const sn_bo
     call.out = shape->views + step->n_in;
     call.prepared = shape->prepared;
     call.accumulate = step->accumulate == SN_ACC_ADD ||
-                      (step->accumulate == SN_ACC_ADD_LATER && w->at.iteration > 0);
+                      (step->accumulate == SN_ACC_ADD_LATER && w->iteration > 0);
     if (step->n_out > 0)
         set_position(w, &step->out[0], &call);
     if (s->passed_over && bound->updates)
@@ -229,7 +229,7 @@ static snug_status run_feed(const sn_walk *w, const sn_bound *bound, const sn_bo
     const sn_step *step = bound->step;
     if (bound->lent)
         return SNUG_OK;
-    const snug_status status = visit(sn_runner_of_step(s, bound), s, bound, w->at.iteration,
+    const snug_status status = visit(sn_runner_of_step(s, bound), s, bound, w->iteration,
                                      first_row(w, &step->out[0]), &shape->views[0], err);
     return status == SNUG_OK || !s->inputs[step->input].fill
                ? status
@@ -256,11 +256,11 @@ static snug_status run_copy(const sn_walk *w, const sn_bound *bound, const sn_bo
                             snug_error *err) {
     sn_runner *r = sn_runner_of_step(w->s, bound);
     return bound->from != bound->to ? sn_copy_across(w->s, bound, shape, err)
-                                    : r->kind->copy(r, w->s, bound, w->at.iteration, shape, err);
+                                    : r->kind->copy(r, w->s, bound, w->iteration, shape, err);
 }
 
 static snug_status run_step(const sn_walk *w, snug_error *err) {
-    const sn_bound *bound = &w->s->bound[w->at.step];
+    const sn_bound *bound = &w->s->bound[w->step];
     const sn_bound_shape *shape = aim_views(w, bound);
     if (bound->step->kind == SN_STEP_RUN)
         return run_node(w, bound, shape, err);
@@ -273,14 +273,14 @@ static snug_status run_step(const sn_walk *w, snug_error *err) {
 
 static void enter_or_leave(sn_walk *w, const sn_step *step) {
     if (step->kind == SN_STEP_REPEAT) {
-        w->at.block = w->at.step;
-        w->at.iteration = 0;
-    } else if (w->at.iteration + 1 < w->s->plan->steps[w->at.block].repeat) {
-        w->at.iteration++;
-        w->at.step = w->at.block;
+        w->block = w->step;
+        w->iteration = 0;
+    } else if (w->iteration + 1 < w->s->plan->steps[w->block].repeat) {
+        w->iteration++;
+        w->step = w->block;
     } else {
-        w->at.block = SN_NO_BLOCK;
-        w->at.iteration = 0;
+        w->block = SN_NO_BLOCK;
+        w->iteration = 0;
     }
 }
 
@@ -294,14 +294,14 @@ static void join_queues(const sn_walk *w) {
         note_failure(w, status, &err);
 }
 
-static void walk(sn_session *s, uint32_t lane, bool shared, sn_stand from) {
-    sn_walk w = {.s = s, .lane = lane, .shared = shared, .at = from};
-    for (; w.at.step < s->plan->n_steps; w.at.step++) {
-        const sn_step *step = &s->plan->steps[w.at.step];
+static void walk(sn_session *s, uint32_t lane, bool shared) {
+    sn_walk w = {.s = s, .lane = lane, .shared = shared, .block = SN_NO_BLOCK};
+    for (; w.step < s->plan->n_steps; w.step++) {
+        const sn_step *step = &s->plan->steps[w.step];
         if (step->kind == SN_STEP_REPEAT || step->kind == SN_STEP_END) {
             join_queues(&w);
             enter_or_leave(&w, step);
-        } else if (s->bound[w.at.step].lane == lane || lane == ALL_LANES) {
+        } else if (s->bound[w.step].lane == lane || lane == ALL_LANES) {
             snug_error err = {.code = SNUG_OK};
             if (!begin_step(&w))
                 return;
@@ -311,10 +311,8 @@ static void walk(sn_session *s, uint32_t lane, bool shared, sn_stand from) {
     }
 }
 
-static const sn_stand outset = {.block = SN_NO_BLOCK};
-
 void sn_run_lane(sn_session *s, uint32_t lane) {
-    walk(s, lane, true, outset);
+    walk(s, lane, true);
 }
 
 /* What kernels would refuse by their parameters is refused here: a run that begins fails only by
@@ -344,10 +342,10 @@ static snug_status check_params(sn_session *s, snug_error *err) {
 /* --- a run ------------------------------------------------------------------------------------ */
 
 snug_status sn_run_feeds(sn_runner *r, sn_session *s, sn_feed_visit visit, snug_error *err) {
-    sn_walk w = {.s = s, .lane = ALL_LANES, .at = outset};
-    for (; w.at.step < s->plan->n_steps; w.at.step++) {
-        const sn_step *step = &s->plan->steps[w.at.step];
-        const sn_bound *bound = &s->bound[w.at.step];
+    sn_walk w = {.s = s, .lane = ALL_LANES, .block = SN_NO_BLOCK};
+    for (; w.step < s->plan->n_steps; w.step++) {
+        const sn_step *step = &s->plan->steps[w.step];
+        const sn_bound *bound = &s->bound[w.step];
         if (step->kind == SN_STEP_REPEAT || step->kind == SN_STEP_END)
             enter_or_leave(&w, step);
         if (step->kind == SN_STEP_FEED && sn_runner_of_step(s, bound) == r)
@@ -369,23 +367,15 @@ static snug_status start_all(sn_session *s, snug_error *err) {
 }
 
 /* After a failure all runners have done what they were given, too: what they read is used again. */
-static snug_status run_from(sn_session *s, sn_stand from, snug_status status, snug_error *err) {
+snug_status sn_run_alone(sn_session *s, snug_error *err) {
+    snug_status status = start_all(s, err);
     if (status == SNUG_OK) {
-        walk(s, ALL_LANES, false, from); /* its error is the session's */
+        walk(s, ALL_LANES, false); /* its error is the session's */
         status = s->status == SNUG_OK ? end_all(s, err) : s->status;
     }
     for (sn_runner *r = sn_runner_next(s, NULL); r && status != SNUG_OK; r = sn_runner_next(s, r))
         r->kind->give_up(r, s); /* the first error counts */
     return status;
-}
-
-snug_status sn_run_alone(sn_session *s, snug_error *err) {
-    const snug_status status = start_all(s, err);
-    return run_from(s, outset, status, err);
-}
-
-snug_status sn_run_rest(sn_session *s, snug_error *err) {
-    return run_from(s, s->first_write, SNUG_OK, err);
 }
 
 static snug_status begin_and_drive(sn_session *s, snug_error *err) {
