@@ -13,7 +13,7 @@
 
 #include <stdlib.h>
 
-enum { ROWS = 12288, COLUMNS = 2, N = ROWS * COLUMNS, N_RUNS = 14 };
+enum { ROWS = 12288, COLUMNS = 2, N = ROWS * COLUMNS, N_RUNS = 16 };
 
 /* --- runs of a plan --------------------------------------------------------------------------- */
 typedef struct {
@@ -172,6 +172,7 @@ static void run_once(stage *g, const one_run *r, int k, expected *want) {
 
 static void run_all(snug_engine *e, bool spills, size_t arena_bytes) {
     static const one_run runs[N_RUNS] = {
+        {false, false, false, SNUG_OK},      {false, false, false, SNUG_OK},
         {true, false, true, SNUG_OK},        {false, false, true, SNUG_OK},
         {false, false, true, SNUG_OK},       {true, false, true, SNUG_OK},
         {true, false, true, SNUG_OK},        {false, false, true, SNUG_OK},
@@ -202,6 +203,50 @@ static void test_an_update_is_passed_over_alone(void **state) {
     expect_ok(open_gpu(*state, 0, &err), &err);
     run_all_ways(*state);
     assert_int_equal(card()->n_replays, 3 * (N_RUNS - 1));
+}
+
+/* A run that cannot be captured goes on without, and asks what was refused all the same. */
+static void test_what_is_not_captured_is_passed_over_too(void **state) {
+    snug_error err;
+    bool struck = true;
+    expect_ok(open_gpu(*state, 0, &err), &err);
+    for (int64_t n = 0; struck; n++) {
+        stage g;
+        expected want = {0, 0, 0};
+        open_stage(&g, *state, false, 0);
+        run_once(&g, &(one_run){false, false, true, SNUG_OK}, 0, &want);
+        const int64_t replays = card()->n_replays;
+        sn_fault_memory(*state, n, false);
+        run_once(&g, &(one_run){true, false, true, SNUG_OK}, 1, &want);
+        struck = sn_fault_fired(*state);
+        sn_fault_memory(*state, -1, false);
+        assert_int_equal(card()->n_replays - replays, !struck);
+        close_stage(&g);
+        assert_true(struck || n > 0);
+    }
+}
+
+static bool stop_later(void *ctx) {
+    int *const left = ctx;
+    return (*left)-- == 0;
+}
+
+/* Nothing is written yet when the steps of a captured run are given once more. */
+static void test_a_run_is_stopped_before_its_update_is_passed_over(void **state) {
+    snug_error err;
+    stage g;
+    expected want = {0, 0, 0};
+    int left = 1; /* once before it is replayed */
+    expect_ok(open_gpu(*state, 0, &err), &err);
+    open_stage(&g, *state, false, 0);
+    for (int k = 0; k < 2; k++)
+        run_once(&g, &(one_run){false, false, true, SNUG_OK}, k, &want);
+    sn_session_set_interrupt(g.session, stop_later, &left);
+    g.x[0] = INFINITY;
+    expect_status(sn_session_run(g.session, &err), SNUG_E_INTERRUPTED, &err);
+    sn_session_set_interrupt(g.session, NULL, NULL);
+    run_once(&g, &(one_run){true, false, true, SNUG_OK}, 3, &want);
+    close_stage(&g);
 }
 
 /* --- models ----------------------------------------------------------------------------------- */
@@ -309,6 +354,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         gpu_test(test_an_update_is_passed_over_alone),
         late_gpu_test(test_an_update_is_passed_over_alone),
+        gpu_test(test_what_is_not_captured_is_passed_over_too),
+        gpu_test(test_a_run_is_stopped_before_its_update_is_passed_over),
         gpu_test(test_models_have_the_processors_scale),
         late_gpu_test(test_models_have_the_processors_scale),
     };

@@ -522,7 +522,7 @@ static snug_status run_passed_over(const sn_runner *r, sn_session *s, snug_error
     const sn_gpu_device *d = sn_gpu_card(r);
     if (!s->passed_over || !sn_gpu_part_of(r, s)->now->guarded || d->api->passed(d->gpu))
         return SNUG_OK;
-    s->wrote_state = s->asked = s->asked_late = false;
+    s->wrote_state = false;
     return sn_run_alone(s, err);
 }
 

@@ -385,6 +385,8 @@ static snug_status table_guard(sn_gpu *g, snug_error *err) {
     kept k = {};
     SNUG_TRY(plain()->guard(g, err));
     check_joined(open_tape(g));
+    for (const kept *old = open_tape(g)->list.first; old; old = old->next)
+        check_capture(old->kind != GUARD, "is guarded twice in a capture");
     k.kind = GUARD;
     k.to = sn_emulated_guard;
     keep(g, k);
