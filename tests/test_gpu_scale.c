@@ -23,6 +23,7 @@ typedef struct {
     sn_plan *plan;
     sn_executor *executor;
     sn_session *session;
+    sn_cpu_device cpu;
     sn_test_dir dir;
     float x[N], z[N];
     snug_error err;
@@ -91,25 +92,33 @@ static void add_homes(stage *g, const sn_device *on) {
     }
 }
 
-static void open_stage(stage *g, snug_engine *e, bool spills, size_t arena_bytes) {
+/* How a stage is planned. */
+typedef struct {
+    bool spills;
+    size_t arena_bytes;
+    const uint16_t *placed; /* of nodes: on the card, or on the processor beside it */
+} way;
+
+static void open_stage(stage *g, snug_engine *e, const way *by) {
     const bool slot[3] = {[1] = true};
-    sn_cpu_device cpu;
     memset(g, 0, sizeof *g);
     g->engine = e;
     sn_test_dir_begin(&g->dir);
     check(g, sn_graph_create(e, &g->graph, &g->err));
     build(g);
-    const sn_device *const device = sn_engine_device(e, &cpu);
-    const sn_plan_options o = {.devices = &device,
-                               .n_devices = 1,
-                               .arena_bytes = arena_bytes,
-                               .spilled = spills ? slot : NULL};
+    const sn_device *const devices[2] = {sn_engine_device(e, &g->cpu), &g->cpu.device};
+    const int n_devices = by->placed ? 2 : 1;
+    const sn_plan_options o = {.devices = devices,
+                               .n_devices = n_devices,
+                               .placed = by->placed,
+                               .arena_bytes = by->arena_bytes,
+                               .spilled = by->spills ? slot : NULL};
     check(g, sn_plan_build(e, g->graph, &o, &g->plan, &g->err));
-    assert_int_equal(g->plan->spilled_bytes, spills ? N * sizeof(float) : 0);
-    add_homes(g, device);
+    assert_int_equal(g->plan->spilled_bytes, by->spills ? N * sizeof(float) : 0);
+    add_homes(g, devices[0]);
     const sn_executor_options x = {
-        .poison = 0xA5, .poison_set = true, .spill_folder = spills ? g->dir.path : NULL};
-    check(g, sn_executor_create(e, g->state, &device, 1, &x, &g->executor, &g->err));
+        .poison = 0xA5, .poison_set = true, .spill_folder = by->spills ? g->dir.path : NULL};
+    check(g, sn_executor_create(e, g->state, devices, n_devices, &x, &g->executor, &g->err));
     check(g, sn_executor_add(g->executor, g->plan, &g->session, &g->err));
     check(g, sn_executor_prepare(g->executor, &g->err));
     sn_session_bind_input(g->session, 0, (sn_input_binding){.ctx = g->x, .fill = fill});
@@ -146,6 +155,16 @@ typedef struct {
     float grown, seen, last;
 } expected;
 
+/* What a run refused is of that run alone. */
+static void expect_nothing_told(snug_engine *e) {
+    const sn_gpu_device *const d = sn_engine_gpu(e);
+    snug_error err;
+    if (!d)
+        return;
+    expect_ok(d->api->finish(d->gpu, &err), &err);
+    assert_false(d->api->objected(d->gpu));
+}
+
 static void run_once(stage *g, const one_run *r, int k, expected *want) {
     for (int i = 0; i < N; i++)
         g->x[i] = g->z[i] = (float)(k + 1);
@@ -165,12 +184,13 @@ static void run_once(stage *g, const one_run *r, int k, expected *want) {
         assert_int_equal(sn_graph_node_at(g->graph, node)->part, SN_PART_FORWARD);
     }
     assert_false(sn_state_torn(g->state));
+    expect_nothing_told(g->engine);
     expect_all(g, 0, 1 + want->grown, 1 + want->grown);
     expect_all(g, 1, 2 + want->grown, 2 + want->grown);
     expect_all(g, 2, want->seen, want->last);
 }
 
-static void run_all(snug_engine *e, bool spills, size_t arena_bytes) {
+static void run_all(snug_engine *e, const way *by) {
     static const one_run runs[N_RUNS] = {
         {false, false, false, SNUG_OK},      {false, false, false, SNUG_OK},
         {true, false, true, SNUG_OK},        {false, false, true, SNUG_OK},
@@ -183,7 +203,7 @@ static void run_all(snug_engine *e, bool spills, size_t arena_bytes) {
     };
     stage g;
     expected want = {0, 0, 0};
-    open_stage(&g, e, spills, arena_bytes);
+    open_stage(&g, e, by);
     for (int k = 0; k < N_RUNS; k++)
         run_once(&g, &runs[k], k, &want);
     close_stage(&g);
@@ -191,9 +211,9 @@ static void run_all(snug_engine *e, bool spills, size_t arena_bytes) {
 
 /* Also in so little memory that rows are fed again, and where the slot waits elsewhere. */
 static void run_all_ways(snug_engine *e) {
-    run_all(e, false, 0);
-    run_all(e, false, N * sizeof(float) + 1024);
-    run_all(e, true, 0);
+    run_all(e, &(way){.spills = false});
+    run_all(e, &(way){.arena_bytes = N * sizeof(float) + 1024});
+    run_all(e, &(way){.spills = true});
 }
 
 static void test_an_update_is_passed_over_alone(void **state) {
@@ -205,6 +225,16 @@ static void test_an_update_is_passed_over_alone(void **state) {
     assert_int_equal(card()->n_replays, 3 * (N_RUNS - 1));
 }
 
+/* Whichever device looks at the gradients: they are nodes 0 and 3, the sum is node 4. */
+static void test_an_update_is_passed_over_wherever_its_check_runs(void **state) {
+    static const uint16_t placements[][6] = {
+        {1, 0, 0, 0, 0, 0}, {0, 0, 0, 1, 1, 0}, {1, 0, 0, 1, 0, 0}};
+    snug_error err;
+    expect_ok(open_gpu(*state, 0, &err), &err);
+    for (size_t i = 0; i < sizeof placements / sizeof *placements; i++)
+        run_all(*state, &(way){.placed = placements[i]});
+}
+
 /* A run that cannot be captured goes on without, and asks what was refused all the same. */
 static void test_what_is_not_captured_is_passed_over_too(void **state) {
     snug_error err;
@@ -213,7 +243,7 @@ static void test_what_is_not_captured_is_passed_over_too(void **state) {
     for (int64_t n = 0; struck; n++) {
         stage g;
         expected want = {0, 0, 0};
-        open_stage(&g, *state, false, 0);
+        open_stage(&g, *state, &(way){.spills = false});
         run_once(&g, &(one_run){false, false, true, SNUG_OK}, 0, &want);
         const int64_t replays = card()->n_replays;
         sn_fault_memory(*state, n, false);
@@ -238,7 +268,7 @@ static void test_a_run_is_stopped_before_its_update_is_passed_over(void **state)
     expected want = {0, 0, 0};
     int left = 1; /* once before it is replayed */
     expect_ok(open_gpu(*state, 0, &err), &err);
-    open_stage(&g, *state, false, 0);
+    open_stage(&g, *state, &(way){.spills = false});
     for (int k = 0; k < 2; k++)
         run_once(&g, &(one_run){false, false, true, SNUG_OK}, k, &want);
     sn_session_set_interrupt(g.session, stop_later, &left);
@@ -354,6 +384,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         gpu_test(test_an_update_is_passed_over_alone),
         late_gpu_test(test_an_update_is_passed_over_alone),
+        gpu_test(test_an_update_is_passed_over_wherever_its_check_runs),
+        late_gpu_test(test_an_update_is_passed_over_wherever_its_check_runs),
         gpu_test(test_what_is_not_captured_is_passed_over_too),
         gpu_test(test_a_run_is_stopped_before_its_update_is_passed_over),
         gpu_test(test_models_have_the_processors_scale),

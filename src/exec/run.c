@@ -62,13 +62,14 @@ static bool may_begin(const sn_walk *w) {
     return true;
 }
 
-/* Lock held. Wakes the lanes that wait for steps which will not come. */
+/* Lock held. Wakes the lanes that wait for steps which will not come. A device that is asked before
+ * a step may have named an earlier one. */
 static void note_failure(const sn_walk *w, snug_status status, const snug_error *err) {
     sn_session *s = w->s;
     if (s->status != SNUG_OK && s->failed_step <= w->step)
         return;
     s->status = status;
-    s->failed_step = w->step;
+    s->failed_step = s->failed_step < w->step ? s->failed_step : w->step;
     s->error = *err;
     if (w->shared)
         pthread_cond_broadcast(&s->executor->crew.changed);
