@@ -109,6 +109,8 @@ static snug_status bind_call(sn_session *s, sn_bound *bound, snug_error *err) {
                             .n_out = step->n_out,
                             .workspace_bytes = step->ws_bytes,
                             .n_threads = device->device.n_threads};
+    bound->updates = node->part == SN_PART_UPDATE && sn_ops[node->op].effect == SN_STATE;
+    bound->may_pass = node->part == SN_PART_UPDATE && node->op == SN_OP_check_finite;
     return SNUG_OK;
 }
 

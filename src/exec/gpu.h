@@ -8,7 +8,9 @@
  * plan is queue q of the device. A run that can be captured (its feeds are staged whole, no row
  * runs on the host) is captured the second time and replayed from then on. Before its first state
  * write stands a guard: what comes after it runs only where no kernel refused its values. So a run
- * that fails there leaves all variables as they were, and nobody has to ask in the middle of it. */
+ * that fails there leaves all variables as they were, and nobody has to ask in the middle of it.
+ * Where only a check of the update refused its values, and the session passes updates over, the
+ * steps of such a run are given once more, one by one, without the update. */
 #ifndef SN_EXEC_GPU_H
 #define SN_EXEC_GPU_H
 

@@ -35,6 +35,7 @@ typedef struct {
     uint32_t queues; /* bit set of queues with steps */
     bool has_host_rows;
     bool checks, writes;       /* a row may refuse values; writes state */
+    bool passes;               /* its captures are of runs that may pass the update over */
     unsigned char **output_at; /* on the device, one per output */
     bool never;                /* it could not be captured */
     sn_gpu_captured_run captures[SN_GPU_CAPTURES];

@@ -144,7 +144,7 @@ static snug_status name_refusal(const sn_runner *r, sn_session *s, snug_status s
     for (uint32_t i = 0; i < s->plan->n_steps; i++) {
         const sn_bound *bound = &s->bound[i];
         if (bound->step->kind != SN_STEP_RUN || bound->runner != r->index ||
-            sn_ops[bound->call.op].effect != SN_MAYFAIL)
+            sn_ops[bound->call.op].effect != SN_MAYFAIL || (s->passes && bound->may_pass))
             continue;
         n++;
         found = i;
@@ -160,6 +160,7 @@ static snug_status name_refusal(const sn_runner *r, sn_session *s, snug_status s
 static snug_status wait_for_all(const sn_runner *r, sn_session *s, snug_error *err) {
     const sn_gpu_device *d = sn_gpu_card(r);
     const snug_status status = d->api->finish(d->gpu, err);
+    s->passed_over = s->passed_over || d->api->objected(d->gpu);
     return status == SNUG_OK ? SNUG_OK : name_refusal(r, s, status, err);
 }
 
@@ -245,11 +246,11 @@ snug_status sn_gpu_call(sn_runner *r, sn_session *s, const sn_bound *bound, cons
                         snug_error *err) {
     const sn_gpu_device *d = sn_gpu_card(r);
     sn_call on_device = *call;
-    (void)s;
+    const bool looks = s->passes && bound->may_pass;
     if (bound->on_host)
         return run_on_host(r, bound, call, err);
     on_device.param = (const sn_scalar *)sn_gpu_side_of(r)->params + bound->param_at;
-    return d->api->run(d->gpu, (int)bound->step->queue, &on_device, err);
+    return (looks ? d->api->look : d->api->run)(d->gpu, (int)bound->step->queue, &on_device, err);
 }
 
 /* --- feeds and copies ------------------------------------------------------------------------- */
@@ -356,6 +357,9 @@ snug_status sn_gpu_begin(sn_runner *r, sn_session *s, snug_error *err) {
     sn_gpu_part *part = sn_gpu_part_of(r, s);
     if (sn_runner_of_memory(s, SN_MEM_STATE) == r)
         SNUG_TRY(sn_state_settle(r->executor->state, err));
+    if (part->passes != s->passes)
+        sn_gpu_drop_graphs(r, s);
+    part->passes = s->passes;
     sn_gpu_choose_capture(r, s);
     gather_params(r, s);
     gather_recipes(r, s);
@@ -480,7 +484,7 @@ static void capture(const sn_runner *r, sn_session *s) {
     const bool ok = open_capture(r, s, NULL) == SNUG_OK && sn_run_alone(s, NULL) == SNUG_OK;
     if (close_capture(r, s, ok, NULL) != SNUG_OK || !ok)
         s->status = SNUG_OK;
-    s->wrote_state = s->wrote_late = false;
+    s->wrote_state = s->wrote_late = s->asked = s->asked_late = false;
 }
 
 /* In a captured run the device sees to that itself. */
@@ -512,10 +516,23 @@ static snug_status replay(const sn_runner *r, sn_session *s, snug_error *err) {
     return status;
 }
 
+/* The guard of a replayed run has closed where a check of the update refused its values: the steps
+ * are given once more, one by one, but for those of the update. */
+static snug_status run_passed_over(const sn_runner *r, sn_session *s, snug_error *err) {
+    const sn_gpu_device *d = sn_gpu_card(r);
+    if (!s->passed_over || !sn_gpu_part_of(r, s)->now->guarded || d->api->passed(d->gpu))
+        return SNUG_OK;
+    s->wrote_state = false;
+    return sn_run_alone(s, err);
+}
+
 snug_status sn_gpu_drive(sn_runner *r, sn_session *s, snug_error *err) {
     sn_gpu_part *part = sn_gpu_part_of(r, s);
     if (!part->now->graph && may_capture(r, s))
         capture(r, s);
     part->now->n_runs++;
-    return part->now->graph ? replay(r, s, err) : sn_run_alone(s, err);
+    if (!part->now->graph)
+        return sn_run_alone(s, err);
+    SNUG_TRY(replay(r, s, err));
+    return run_passed_over(r, s, err);
 }

@@ -54,6 +54,9 @@ typedef struct sn_bound {
     size_t stage_at; /* FEED staged whole: of iteration 0; the others follow */
     int made;        /* FEED: what the device makes itself of a recipe, or -1 */
     bool writes_state;
+    /* RUN, of the part UPDATE: it writes a variable, or a copy of one that is copied back; it is a
+     * check whose refusal may pass these over */
+    bool updates, may_pass;
     bool lent; /* FEED: in this run the rows are read where the caller has them */
     uint32_t lane;
     uint32_t block; /* its REPEAT step, or SN_NO_BLOCK */
@@ -130,6 +133,7 @@ struct sn_session {
     uint64_t *done;               /* executions over, by step */
     bool capturing;               /* steps are written down, and do not run */
     bool wrote_state, wrote_late; /* late: a step behind undone.end did */
+    bool asked, asked_late;       /* before that: devices, whether they have refused something */
     sn_undone undone;             /* which writes can be taken back (undo.c) */
     snug_status status;           /* of the failed step that stands first in the plan */
     uint32_t failed_step;

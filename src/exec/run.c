@@ -62,20 +62,22 @@ static bool may_begin(const sn_walk *w) {
     return true;
 }
 
-/* Lock held. Wakes the lanes that wait for steps which will not come. */
+/* Lock held. Wakes the lanes that wait for steps which will not come. A device that is asked before
+ * a step may have named an earlier one. */
 static void note_failure(const sn_walk *w, snug_status status, const snug_error *err) {
     sn_session *s = w->s;
     if (s->status != SNUG_OK && s->failed_step <= w->step)
         return;
     s->status = status;
-    s->failed_step = w->step;
+    s->failed_step = s->failed_step < w->step ? s->failed_step : w->step;
     s->error = *err;
     if (w->shared)
         pthread_cond_broadcast(&s->executor->crew.changed);
 }
 
 /* What the step's device, and others it waits for, must have done; before the first state write,
- * and before the first that cannot be taken back, all devices' word that nothing was refused. */
+ * and before the first that cannot be taken back, all devices' word that nothing was refused. Where
+ * an update may be passed over, that of a copy counts, too: it is copied back all the same. */
 static snug_status begin_on_devices(const sn_walk *w, snug_error *err) {
     sn_session *s = w->s;
     const sn_bound *bound = &s->bound[w->step];
@@ -88,8 +90,10 @@ static snug_status begin_on_devices(const sn_walk *w, snug_error *err) {
     }
     if (bound->step->n_waits > 0)
         SNUG_TRY(own->kind->wait(own, s, bound->step, err));
-    if (!bound->writes_state || (w->step < s->undone.end ? s->wrote_state : s->wrote_late))
+    bool *const asked = w->step < s->undone.end ? &s->asked : &s->asked_late;
+    if (*asked || !(bound->writes_state || (s->passes && bound->updates)))
         return SNUG_OK;
+    *asked = true;
     for (sn_runner *r = sn_runner_next(s, NULL); r; r = sn_runner_next(s, r))
         SNUG_TRY(r->kind->before_writes(r, s, err));
     return SNUG_OK;
@@ -183,14 +187,9 @@ static snug_status fail_at(const sn_session *s, sn_node n, snug_status status, s
                                                : sn_fail_at(s->plan->graph, n, status, err);
 }
 
-static bool is_update(const sn_session *s, const sn_step *step) {
-    return sn_graph_node_at(s->plan->graph, step->node)->part == SN_PART_UPDATE;
-}
-
 /* Values that a check of the update refuses. */
 static bool passes_over(const sn_session *s, const sn_bound *bound, snug_status status) {
-    return status == SNUG_E_NUMERIC && s->passes && bound->call.op == SN_OP_check_finite &&
-           is_update(s, bound->step);
+    return status == SNUG_E_NUMERIC && s->passes && bound->may_pass;
 }
 
 static snug_status run_node(const sn_walk *w, const sn_bound *bound, const sn_bound_shape *shape,
@@ -207,7 +206,7 @@ static snug_status run_node(const sn_walk *w, const sn_bound *bound, const sn_bo
                       (step->accumulate == SN_ACC_ADD_LATER && w->iteration > 0);
     if (step->n_out > 0)
         set_position(w, &step->out[0], &call);
-    if (s->passed_over && bound->writes_state && is_update(s, step))
+    if (s->passed_over && bound->updates)
         return SNUG_OK;
     sn_runner *r = sn_runner_of_step(s, bound);
     const snug_status status = r->kind->call(r, s, bound, &call, err);
@@ -401,7 +400,7 @@ static snug_status run_session(sn_session *s, snug_error *err) {
     sn_loans_take(s);
     SNUG_TRY(check_params(s, err));
     s->n_done = 0;
-    s->wrote_state = s->wrote_late = s->passed_over = false;
+    s->wrote_state = s->wrote_late = s->asked = s->asked_late = s->passed_over = false;
     memset(s->done, 0, s->plan->n_steps * sizeof *s->done);
     s->status = begin_and_drive(s, &s->error);
     const bool torn = s->status != SNUG_OK && s->wrote_state && !sn_undo_restore(s);

@@ -18,7 +18,7 @@
  * replayed with other learning rates, seeds and slice starts.
  * 3. Nothing is allocated on the device by run, copy, order, finish, replay.
  * 4. Kernels that refuse values (MAYFAIL rows) write a word; finish turns it into the error,
- * and forgets it.
+ * and forgets it. Those that look enqueued write another, which is no error.
  * 5. A sticky device error poisons this object: every later call returns it, until close. The
  * process stays well.
  * 6. Same inputs, same bits, run to run; a slice of a batch gives the whole's bits with own
@@ -28,7 +28,7 @@
 
 #include "op/kernel_call.h"
 
-#define SN_GPU_ABI     6
+#define SN_GPU_ABI     7
 #define SN_GPU_QUEUES  3 /* of plan.h: compute, in, out */
 #define SN_GPU_MOMENTS 8
 
@@ -114,6 +114,10 @@ typedef struct {
     void (*release)(sn_gpu *g, sn_op op, void *prepared);
 
     snug_status (*run)(sn_gpu *g, int queue, const sn_call *c, snug_error *err);
+    /* run, of a MAYFAIL row; objected says whether one so enqueued refused its values, as the last
+     * finish saw. */
+    snug_status (*look)(sn_gpu *g, int queue, const sn_call *c, snug_error *err);
+    bool (*objected)(const sn_gpu *g);
     snug_status (*copy)(sn_gpu *g, sn_gpu_copy kind, int queue, void *to, const void *from,
                         size_t bytes, snug_error *err);
     snug_status (*fill)(sn_gpu *g, int queue, void *to, int byte, size_t bytes, snug_error *err);
@@ -129,8 +133,8 @@ typedef struct {
 
     /* Everything given to queue 0 between the two (and ordered into it) becomes one object, not
      * run. guard, once in between: what comes after it runs only where no kernel before it refused
-     * its values, as the device itself sees when it is there; passed says what it saw, once the run
-     * is finished. */
+     * its values, however it was enqueued, as the device itself sees when it is there; passed says
+     * what it saw, once the run is finished. */
     snug_status (*capture)(sn_gpu *g, snug_error *err);
     snug_status (*guard)(sn_gpu *g, snug_error *err);
     bool (*passed)(const sn_gpu *g);

@@ -69,20 +69,7 @@ void sn_model_start_anew(snug_model *m) {
     m->scale = (sn_loss_scale){SN_FIRST_LOSS_SCALE, 0};
 }
 
-static snug_status check_scale(const snug_model *m, snug_error *err) {
-    if (sn_model_scales(m) && !m->kind->of_process)
-        return sn_fail(
-            err, SNUG_E_UNSUPPORTED,
-            "model '%s' has the policy mixed_float16, whose loss scale passes steps over: "
-            "a card does not tell the loss of such a step yet; take mixed_bfloat16, or "
-            "the processor",
-            m->network->name);
-    return SNUG_OK;
-}
-
 snug_status sn_model_step_build(snug_model *m, sn_model_step *s, snug_error *err) {
-    if (sn_step_trains(s->mode))
-        SNUG_TRY(check_scale(m, err));
     SNUG_TRY(sn_compiled_resolve(m->network, &m->compiled, err));
     const sn_step_spec spec = {.network = m->network,
                                .objectives = m->compiled.objectives,

@@ -28,12 +28,13 @@ def run(*args, plugin=EMULATED, libraries=None, **more):
 
 class Works(unittest.TestCase):
     def test_training_gives_the_processors_loss(self):
-        loss = []
-        for device in ("cpu", "gpu"):
-            r = run("fit", MLP, *DATA, "--epochs", "3", "--device", device, "--json")
-            self.assertEqual(r.returncode, 0, r.stderr)
-            loss.append(json.loads(r.stdout)["loss"])
-        self.assertAlmostEqual(loss[0], loss[1], delta=1e-5)
+        for precision, delta in (("f32", 1e-5), ("mixed_f16", 1e-3)):
+            loss = []
+            for device in ("cpu", "gpu"):
+                r = run("fit", MLP, *DATA, "--epochs", "3", "--precision", precision, "--device", device, "--json")
+                self.assertEqual(r.returncode, 0, r.stderr)
+                loss.append(json.loads(r.stdout)["loss"])
+            self.assertAlmostEqual(loss[0], loss[1], delta=delta)
 
     def test_weights_travel_between_devices(self):
         with tempfile.TemporaryDirectory() as folder:

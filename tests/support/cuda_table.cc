@@ -24,7 +24,7 @@ static const sn_gpu_api *plain(void) {
 
 /* --- what is kept ----------------------------------------------------------------------------- */
 
-typedef enum { RUN, COPY, FILL, MAKE, GUARD, WAIT, OPEN } kept_kind;
+typedef enum { RUN, LOOK, COPY, FILL, MAKE, GUARD, WAIT, OPEN } kept_kind;
 typedef struct kept {
     kept_kind kind;
     sn_gpu *gpu; /* RUN to GUARD */
@@ -73,9 +73,9 @@ static snug_view *copy_views(const snug_view *in, int n_in, const snug_view *out
     return views;
 }
 
-static kept kept_run(int queue, const sn_call *c) {
+static kept kept_run(kept_kind kind, int queue, const sn_call *c) {
     kept k = {};
-    k.kind = RUN;
+    k.kind = kind;
     k.queue = queue;
     k.call = *c;
     k.views = copy_views(c->in, c->n_in, c->out, c->n_out);
@@ -118,7 +118,7 @@ static kept kept_fill(int queue, void *to, int byte, size_t bytes) {
 /* Another with its own views. */
 static kept again(const kept *k) {
     kept copy = *k;
-    if (k->kind == RUN) {
+    if (k->kind == RUN || k->kind == LOOK) {
         copy.views = copy_views(k->call.in, k->call.n_in, k->call.out, k->call.n_out);
         copy.call.in = copy.views;
         copy.call.out = copy.views + k->call.n_in;
@@ -132,8 +132,8 @@ static kept again(const kept *k) {
 static snug_status ask_guard(const kept *k, bool *open, snug_error *err) {
     uint32_t *words = (uint32_t *)k->to;
     SNUG_TRY(plain()->order(k->gpu, 0, 0, err));
-    *open = words[0] == 0;
-    words[1] = *open;
+    *open = words[SN_WORD_REFUSED] == 0 && words[SN_WORD_OBJECTED] == 0;
+    words[SN_WORD_OPENED] = *open;
     return SNUG_OK;
 }
 
@@ -148,6 +148,8 @@ static snug_status play(const kept *k, bool *open, snug_error *err) {
         return ask_guard(k, open, err);
     if (k->kind == RUN)
         return plain()->run(g, k->queue, &k->call, err);
+    if (k->kind == LOOK)
+        return plain()->look(g, k->queue, &k->call, err);
     if (k->kind == COPY)
         return plain()->copy(g, k->copy, k->queue, k->to, k->taken ? k->taken : k->from, k->bytes,
                              err);
@@ -383,6 +385,8 @@ static snug_status table_guard(sn_gpu *g, snug_error *err) {
     kept k = {};
     SNUG_TRY(plain()->guard(g, err));
     check_joined(open_tape(g));
+    for (const kept *old = open_tape(g)->list.first; old; old = old->next)
+        check_capture(old->kind != GUARD, "is guarded twice in a capture");
     k.kind = GUARD;
     k.to = sn_emulated_guard;
     keep(g, k);
@@ -451,7 +455,14 @@ static void table_drop(sn_gpu *g, sn_gpu_graph *graph) {
 static snug_status table_run(sn_gpu *g, int queue, const sn_call *c, snug_error *err) {
     if (!is_kept(g))
         return plain()->run(g, queue, c, err);
-    keep(g, kept_run(queue, c));
+    keep(g, kept_run(RUN, queue, c));
+    return SNUG_OK;
+}
+
+static snug_status table_look(sn_gpu *g, int queue, const sn_call *c, snug_error *err) {
+    if (!is_kept(g))
+        return plain()->look(g, queue, c, err);
+    keep(g, kept_run(LOOK, queue, c));
     return SNUG_OK;
 }
 
@@ -566,6 +577,7 @@ extern "C" SNUG_API const sn_gpu_api *sn_gpu_plugin(int abi) {
     api.pin = table_pin;
     api.unpin = table_unpin;
     api.run = table_run;
+    api.look = table_look;
     api.copy = table_copy;
     api.fill = table_fill;
     api.make = table_make;

@@ -457,8 +457,8 @@ snug_status sn_driver_capture(cudaStream_t s, snug_error *err) {
 }
 
 static __global__ void open_or_not(cudaGraphConditionalHandle door, uint32_t *words) {
-    words[1] = words[0] == 0;
-    cudaGraphSetConditional(door, words[1]);
+    words[SN_WORD_OPENED] = words[SN_WORD_REFUSED] == 0 && words[SN_WORD_OBJECTED] == 0;
+    cudaGraphSetConditional(door, words[SN_WORD_OPENED]);
 }
 
 /* The node behind which the rest of a capture goes; body is where. */

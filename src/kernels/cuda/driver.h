@@ -87,8 +87,10 @@ typedef struct {
 } sn_driver_kept;
 
 /* What is given to s, and to streams that follow it, until make_graph is not run but kept. guard:
- * what follows runs only where words[0] is 0 by then; words[1] becomes whether it does. *whole is
- * handed to make_graph, which ends it. SNUG_E_BUDGET: there is no room for the graph. */
+ * what follows runs only where words REFUSED and OBJECTED are 0 by then; OPENED becomes whether it
+ * does. *whole is handed to make_graph, which ends it. SNUG_E_BUDGET: there is no room for the
+ * graph. */
+enum { SN_WORD_REFUSED, SN_WORD_OPENED, SN_WORD_OBJECTED, SN_N_WORDS };
 snug_status sn_driver_capture(cudaStream_t s, snug_error *err);
 snug_status sn_driver_guard(cudaStream_t s, uint32_t *words, void **whole, snug_error *err);
 snug_status sn_driver_make_graph(cudaStream_t s, const sn_driver_kept *kept, sn_driver_graph *out,

@@ -4,7 +4,7 @@
  * Invariants:
  * 1. Blocks are whole granules, so that their sum is what the device counts.
  * 2. A context that is lost stays lost: every later call answers with the error it was lost by.
- * 3. The refused word is 0 whenever a finish has returned. */
+ * 3. The words of refusals are 0 whenever a finish has returned. */
 #include "kernels/cuda/driver.h"
 #include "kernels/cuda/later.h"
 #include "kernels/cuda/lib.h"
@@ -14,7 +14,7 @@
 #include <string.h>
 
 #define PAGE_BYTES ((size_t)4096)
-#define WORD_BYTES (2 * sizeof(uint32_t))
+#define WORD_BYTES (SN_N_WORDS * sizeof(uint32_t))
 /* That cuBLASLt, cuDNN and captured runs have been seen to take after the context, and more. */
 #define MOST_GROWTH_BYTES ((size_t)96 << 20)
 
@@ -36,7 +36,7 @@ struct sn_gpu {
     sn_gpu_block *blocks;
     size_t held_bytes;
     size_t context_bytes; /* as open found it */
-    uint32_t *refused;    /* on the device: the word, and whether a guard let the rest run */
+    uint32_t *words;      /* on the device: refusals, and whether a guard let the rest run */
     uint32_t *said;       /* pinned: what they were */
     bool may_refuse;      /* since the last finish */
     void *libraries[SN_GPU_N_LIBRARIES];
@@ -296,10 +296,10 @@ static snug_status make_word(sn_gpu *g, snug_error *err) {
     void *word, *said;
     SNUG_TRY(refuse_fault(g, "a word", err));
     SNUG_TRY(sn_driver_alloc(WORD_BYTES, &word, err));
-    g->refused = (uint32_t *)word;
+    g->words = (uint32_t *)word;
     SNUG_TRY(gpu_pin(g, WORD_BYTES, &said, err));
     g->said = (uint32_t *)said;
-    return sn_driver_fill(g->refused, 0, WORD_BYTES, g->queues[0], err);
+    return sn_driver_fill(g->words, 0, WORD_BYTES, g->queues[0], err);
 }
 
 static snug_status open_parts(sn_gpu *g, snug_error *err) {
@@ -336,8 +336,8 @@ static void gpu_close(sn_gpu *g, bool reset) {
         sn_blas_close(g);
         while (g->blocks)
             gpu_free(g, g->blocks->data);
-        if (g->refused)
-            sn_driver_free(g->refused);
+        if (g->words)
+            sn_driver_free(g->words);
         gpu_unpin(g, g->said, WORD_BYTES);
         drop_queues(g);
         sn_driver_detach(&g->driver, reset);
@@ -417,15 +417,28 @@ static void gpu_release(sn_gpu *g, sn_op op, void *prepared) {
     family->release(g, prepared);
 }
 
-static snug_status gpu_run(sn_gpu *g, int queue, const sn_call *c, snug_error *err) {
+/* word: which one it writes where it refuses its values. */
+static snug_status enqueue(sn_gpu *g, int queue, const sn_call *c, int word, snug_error *err) {
     const sn_cuda_family *family = sn_cuda_family_of(c->op);
-    const sn_cuda_call call = {g, g->queues[queue], c, g->refused};
+    const sn_cuda_call call = {g, g->queues[queue], c, g->words + word};
     SNUG_TRY(enter(g, err));
     if (!family)
         return sn_fail(err, SNUG_E_UNSUPPORTED, "no CUDA kernel for %s", sn_ops[c->op].name);
     g->may_refuse = g->may_refuse || sn_ops[c->op].effect == SN_MAYFAIL;
     SNUG_TRY(note(g, sn_later_run(&g->later, &call, err), err));
     return note(g, sn_driver_launched(err), err);
+}
+
+static snug_status gpu_run(sn_gpu *g, int queue, const sn_call *c, snug_error *err) {
+    return enqueue(g, queue, c, SN_WORD_REFUSED, err);
+}
+
+static snug_status gpu_look(sn_gpu *g, int queue, const sn_call *c, snug_error *err) {
+    return enqueue(g, queue, c, SN_WORD_OBJECTED, err);
+}
+
+static bool gpu_objected(const sn_gpu *g) {
+    return g->said[SN_WORD_OBJECTED] != 0;
 }
 
 static snug_status gpu_copy(sn_gpu *g, sn_gpu_copy kind, int queue, void *to, const void *from,
@@ -484,16 +497,18 @@ static snug_status complain(uint32_t word, snug_error *err) {
 /* What kernels refused since the last time. */
 static snug_status ask_word(sn_gpu *g, snug_error *err) {
     g->may_refuse = false;
-    SNUG_TRY(sn_driver_copy(SN_GPU_FROM, g->said, g->refused, WORD_BYTES, g->queues[0], err));
+    SNUG_TRY(sn_driver_copy(SN_GPU_FROM, g->said, g->words, WORD_BYTES, g->queues[0], err));
     SNUG_TRY(sn_driver_finish(g->queues[0], err));
-    if (g->said[0] == 0)
+    const uint32_t refused = g->said[SN_WORD_REFUSED];
+    if (refused == 0 && !gpu_objected(g))
         return SNUG_OK;
-    SNUG_TRY(sn_driver_fill(g->refused, 0, WORD_BYTES, g->queues[0], err));
-    return complain(g->said[0], err);
+    SNUG_TRY(sn_driver_fill(g->words, 0, WORD_BYTES, g->queues[0], err));
+    return refused == 0 ? SNUG_OK : complain(refused, err);
 }
 
 static snug_status gpu_finish(sn_gpu *g, snug_error *err) {
     SNUG_TRY(enter_settled(g, err));
+    g->said[SN_WORD_OBJECTED] = 0;
     for (int i = SN_GPU_QUEUES - 1; i > 0; i--)
         SNUG_TRY(note(g, sn_driver_finish(g->queues[i], err), err));
     return note(g, g->may_refuse ? ask_word(g, err) : sn_driver_finish(g->queues[0], err), err);
@@ -510,11 +525,11 @@ static snug_status gpu_capture(sn_gpu *g, snug_error *err) {
 
 static snug_status gpu_guard(sn_gpu *g, snug_error *err) {
     SNUG_TRY(enter_settled(g, err));
-    return note(g, sn_driver_guard(g->queues[0], g->refused, &g->guarded, err), err);
+    return note(g, sn_driver_guard(g->queues[0], g->words, &g->guarded, err), err);
 }
 
 static bool gpu_passed(const sn_gpu *g) {
-    return g->said[1] != 0;
+    return g->said[SN_WORD_OPENED] != 0;
 }
 
 static snug_status gpu_captured(sn_gpu *g, size_t room_bytes, sn_gpu_graph **out, snug_error *err) {
@@ -559,10 +574,11 @@ static void gpu_drop(sn_gpu *g, sn_gpu_graph *graph) {
 /* --- the table -------------------------------------------------------------------------------- */
 
 static const sn_gpu_api api = {
-    SN_GPU_ABI,  sn_driver_count, gpu_open,  gpu_close,  gpu_facts,    gpu_libraries, gpu_device,
-    gpu_pretend, gpu_alloc,       gpu_free,  gpu_pin,    gpu_unpin,    gpu_prepare,   gpu_release,
-    gpu_run,     gpu_copy,        gpu_fill,  gpu_make,   gpu_order,    gpu_mark,      gpu_await,
-    gpu_finish,  gpu_capture,     gpu_guard, gpu_passed, gpu_captured, gpu_replay,    gpu_drop,
+    SN_GPU_ABI,  sn_driver_count, gpu_open,   gpu_close,    gpu_facts,    gpu_libraries,
+    gpu_device,  gpu_pretend,     gpu_alloc,  gpu_free,     gpu_pin,      gpu_unpin,
+    gpu_prepare, gpu_release,     gpu_run,    gpu_look,     gpu_objected, gpu_copy,
+    gpu_fill,    gpu_make,        gpu_order,  gpu_mark,     gpu_await,    gpu_finish,
+    gpu_capture, gpu_guard,       gpu_passed, gpu_captured, gpu_replay,   gpu_drop,
 };
 
 /* The emulated plug-in exports a table of its own around this one. */
