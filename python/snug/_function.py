@@ -220,10 +220,13 @@ class _Trace:
         self.trace.end(outputs)
         self.watch(call.held)
         if stopped is not None:
-            if self.trace.is_light:
-                raise Asked from stopped
-            self.trace.drop()
-            raise stopped
+            try:
+                if self.trace.is_light:
+                    raise Asked from stopped
+                self.trace.drop()
+                raise stopped
+            finally:
+                stopped = None      # its traceback holds this frame, and so the arguments
 
     def take_apart(self, result):
         """Tensors of the result; what is none stays as it is."""

@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
 """Variables, tapes and tf.function together."""
 import contextlib
+import gc
 import io
 import os
 import pickle
 import tempfile
 import unittest
+import weakref
 import zipfile
 
 import numpy as np
@@ -33,6 +35,27 @@ class Variables(unittest.TestCase):
         v[:, 1].assign_add([1.0, 1.0])
         self.assertEqual(v.numpy().tolist(), [[8, 10], [3, 5]])
         self.assertFalse(hasattr(tf.constant([1.0])[0], "assign"))
+
+    def test_a_function_that_looks_at_a_value_lets_its_arguments_go(self):
+        """At once, and not when the collector comes by: a batch that waits for it is a batch too many."""
+        class Batch:
+            pass
+
+        @tf.function
+        def step(x, batch):
+            return x + 1.0 if float(x) * len(gone) >= 0 else x
+
+        gone, batch = [], Batch()
+        weakref.finalize(batch, gone.append, True)
+        gc.collect()
+        gc.disable()
+        try:
+            with contextlib.redirect_stderr(io.StringIO()):
+                self.assertEqual(float(step(tf.constant(1.0), batch)), 2)
+            del batch
+            self.assertEqual(gone, [True])
+        finally:
+            gc.enable()
 
     def test_refusals(self):
         self.assertRaises(ValueError, tf.Variable(1.0).assign, [1.0, 2.0])
