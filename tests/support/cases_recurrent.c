@@ -89,4 +89,5 @@ SET(simple_rnn_grad, {"act=tanh", SIMPLE(3, 4, 5, "")},
     {"", SIMPLE(3, 4, 2, " bool[3,4]")}, {"act=relu", SIMPLE(3, 4, 2, "")},
     {"act=tanh", SIMPLE(1, 1, 1, "")}, {"act=tanh", SIMPLE(0, 4, 3, "")},
     {"act=tanh", SIMPLE(3, 0, 2, "")}, {"act=tanh", SIMPLE(2, 3, 0, "")},
-    {"act=tanh", SIMPLE(55, 3, 17, " bool[55,3]"), VALUES}, {"act=tanh", SIMPLE(9, 2, 67, "")})
+    {"act=tanh", SIMPLE(55, 3, 17, " bool[55,3]"), VALUES},
+    {"act=tanh", "f[9,16,67]@prob f[67,67]@prob f[9,67]"})
