@@ -299,8 +299,8 @@ static void test_bits_do_not_depend_on_threads(void **state) {
 
 /* --- halves = f32, rounded --------------------------------------------------------------------- */
 
-/* Their kernels of halves are others than those of f32: references, which round once from double,
- * and draws. */
+/* Their kernels of halves do not give what those of f32 give, rounded: recurrent rows keep their
+ * states as halves from step to step, products add words of two terms, and random draws its own. */
 static bool has_own_halves(sn_op op) {
     const bool recurrent = op >= SN_OP_lstm && op <= SN_OP_simple_rnn_grad;
     const bool product = op == SN_OP_matmul || op == SN_OP_matmul_adam ||
